@@ -396,7 +396,7 @@ def test_the_parts_of_a_lookup_show_no_score(monkeypatch):
     source.tally()
     source.items(np.array([0, 150, 299, 300, 10**6]))
     assert {type(each) for each in seen} == {lookup.Segment, lookup.FreeSegment}
-    for each in [*seen, *source._snapshots]:
+    for each in [*seen, *source._lookups]:
         assert not shows(f"{each!r} {each!s}")
     source.close()
 

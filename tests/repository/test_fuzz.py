@@ -199,7 +199,7 @@ def test_wrong_scores_of_events_are_flagged(monkeypatch):
         with pytest.raises(Finding, match="adding a user"):
             properties.check_neighbours(CASE)
     sums = lambda self, by_user, key: by_user.group_by(*key).agg(score=by_user.total.sum().cast("int64"))  # noqa: E731
-    monkeypatch.setattr("discreet.sources.events.scoring.Scoring._add_users", sums)
+    monkeypatch.setattr("discreet.sources.events.scoring.Scoring.add_users", sums)
     for check in (properties.check_events, properties.check_neighbours):
         with pytest.raises(Finding):
             check(CASE)

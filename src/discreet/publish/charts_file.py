@@ -118,7 +118,7 @@ _PLACES = {"table", "connect", "name", "delimiter", "escape", "encoding"}
 """Keys outside the fingerprint of a chart: its names, the time of a release, and the place of the events."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Chart:
     """One chart of a file, checked.
 
@@ -174,7 +174,7 @@ class Chart:
         return os.path.join(glob.escape(folder) if glob.has_magic(text) else folder, text)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ChartsFile:
     """A charts file, checked: the title of its site, its budget, its folder and its charts."""
 

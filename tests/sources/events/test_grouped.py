@@ -123,7 +123,7 @@ def test_scores_and_items_are_those_of_the_definition(engine, grouped_on):
         rows, events, domain = with_lands(20 + number, ["string", "integer"][number % 2])
         source = grouped_on(engine, events, domain, **options)
         assert rank_groups(source) == [expected(scores) for scores in score_groups(rows, LANDS, domain, options)]
-        assert not source._snapshots
+        assert not source._lookups
 
 
 @pytest.mark.parametrize("each_user", ["one", "many"])
@@ -428,7 +428,7 @@ def test_a_source_ends_with_its_last_reference(grouped_on):
     _, events, domain = with_lands(35, "string")
     source = grouped_on("arrow", events, domain, each_user="one")
     discreet.top_k(source, 2, 1)
-    assert not source._snapshots
+    assert not source._lookups
     gone = weakref.ref(source)
     gc.disable()
     del source

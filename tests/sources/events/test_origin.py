@@ -103,6 +103,16 @@ def test_files_are_recognised_by_their_real_paths(tmp_path, monkeypatch):
     refused("e.parquet", duckdb.sql("SELECT DISTINCT what FROM 'e.parquet'"))
 
 
+@pytest.mark.parametrize("list_of", [{"domain": ""}, {"domain": ":what"}, {"groups": ":what"}])
+def test_a_url_with_an_odd_password_is_recognised_by_its_text(list_of):
+    url = "https://ann:p/w@example.org/events.csv"
+    options = {"domain": ["a"], **({"by": "what", "each_user": "one"} if "groups" in list_of else {})}
+    lists = {argument: url + column for argument, column in list_of.items()}
+    with pytest.raises(discreet.Error, match="not the events themselves") as caught:
+        discreet.events(str(url), user="who", item="what", **{**options, **lists})
+    assert "p/w" not in str(caught.value)
+
+
 def test_texts_in_a_list_are_items_and_no_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pa.parquet.write_table(EVENTS, "e.parquet")

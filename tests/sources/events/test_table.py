@@ -464,7 +464,7 @@ def test_threads_that_share_a_source_take_turns(engine, tmp_path):
         thread.join()
     assert len(found) == 20
     assert [items for k, items in found] == [list(range(30 - k, 30)) for k, _ in found]
-    assert not source._snapshots
+    assert not source._lookups
 
 
 FORKED = """

@@ -4,11 +4,11 @@ The public domain and the condition decide the kind. The reading depends on the 
 engine inferred for its column, and it is exact or NULL: `7`, `7.0` and the text `07` are the integer 7, and `7.5` is
 not an integer. As text, a number is its digits; a float that is not whole or not below 2^53 in size has no text.
 
-A column of a pandas frame or of several files has no declared type, and an inferred type would follow from rows. Such a
-column is a structure with a field for each kind of value. A cell fills the field of its kind: text in `text`, whole
-numbers in `integer` (floats below 2^53 in size too), other numbers in `number`, booleans in `truth`, dates in `day`,
-timestamps in `clock`, and timestamps with a zone in `point`. If a value fits none of these fields exactly, `other` has
-its exact spelling, which distinguishes users and shows that the cell is not missing.
+A column of a pandas frame or of several Parquet files has no declared type, and an inferred type would follow from
+rows. Such a column is a structure with a field for each kind of value. A cell fills the field of its kind: text in
+`text`, whole numbers in `integer` (floats below 2^53 in size too), other numbers in `number`, booleans in `truth`,
+dates in `day`, timestamps in `clock`, and timestamps with a zone in `point`. If a value fits none of these fields
+exactly, `other` has its exact spelling, which distinguishes users and shows that the cell is not missing.
 
 A user is the spelling of a cell. A float is a user only if it is whole and below 2^53 in size, where no two whole
 numbers are the same float. Dates are compared as days since 1970, and times as whole seconds since 1970 in UTC, rounded

@@ -84,8 +84,12 @@ def refuse_own_list(argument: str, given: Any, table: Any, name: Any) -> None:
     else:
         # Texts in a list are items or groups, and no paths.
         origin = Origin() if isinstance(given, list | tuple) else origin_of(given)
+    is_table = given is table
+    if isinstance(given, Location) and isinstance(table, Location):
+        # A URL whose password has a slash has no address to compare, but the same text is the same file.
+        is_table = bool({path.text for path in given.paths} & {path.text for path in table.paths})
     # The origin of the events comes second: finding the files of a large table takes time, and a list has no origin.
-    if given is table or (origin and origin.meets(origin_of(table, name or None))):
+    if is_table or (origin and origin.meets(origin_of(table, name or None))):
         member, listed = _MEMBERS[argument]
         raise InvalidValueError(
             f"{argument} must be a public list of {member}s, not the events themselves or a column of them: {listed} "

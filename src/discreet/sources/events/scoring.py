@@ -216,7 +216,7 @@ class Scoring(RowReading):
             # count(distinct) ignores missing users, and the join with the domain drops missing items.
             touched = rows.group_by("item").agg(score=rows.who.nunique())
         else:
-            touched = self.add_users(self._score_by_user(rows), ["item"])
+            touched = self.add_users(self._total_by_user(rows), ["item"])
         if isinstance(self.domain, Integers):
             return touched.filter(touched.item.between(self.domain.lo, self.domain.hi))
         domain = self.domain.table
@@ -250,7 +250,7 @@ class Scoring(RowReading):
             inside = join_ordinals(touched, self.ordinals, self.dialect)
             return inside.select(grp=inside.grp, item=inside[self._number_column], score=inside.score)
         # The items of a user in a group do not depend on the groups that count, so they are chosen first.
-        by_user = self._score_by_user(rows, ["grp"]).alias("discreet_users")
+        by_user = self._total_by_user(rows, ["grp"]).alias("discreet_users")
         scored = self.add_users(split.keep_own_groups(by_user, users), ["grp", self._number_column])
         return scored.rename(item=self._number_column)
 
@@ -264,7 +264,7 @@ class Scoring(RowReading):
         """The column of the number that stands for an item: the item of a range, else the ordinal."""
         return "item" if isinstance(self.domain, Integers) else "ordinal"
 
-    def _score_by_user(self, rows: Any, within: Sequence[str] = ()) -> Any:
+    def _total_by_user(self, rows: Any, within: Sequence[str] = ()) -> Any:
         """Return one row for each user, group and item that counts, with the user's total if scores are sums.
 
         Rows without a user are dropped. With groups or a bound, rows of items outside of the domain are dropped too.

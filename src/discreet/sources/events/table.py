@@ -126,10 +126,10 @@ class EventTable(ABC):
         self._where = question.where
         self._notes: list[str] = []
         self._table = self._filter(opened.table)
-        self._snapshots: list[Lookup] = []
+        self._lookups: list[Lookup] = []
         self.opening = OpeningTime()
         # The connection closes with the source, after the snapshot, which needs it to be dropped.
-        weakref.finalize(self, _close_all, self._snapshots, opened, self._process)
+        weakref.finalize(self, _close_all, self._lookups, opened, self._process)
 
     def opening_seconds(self) -> float:
         """Return the seconds that opening took on the first call, and 0 afterwards."""
@@ -163,8 +163,8 @@ class EventTable(ABC):
 
     def close(self) -> None:
         """Let go of the snapshot."""
-        while self._snapshots:
-            self._snapshots.pop().close()
+        while self._lookups:
+            self._lookups.pop().close()
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise InvalidTypeError(
@@ -296,7 +296,7 @@ class TableSource(ListedEventTable, ClippableSource):
         # This query takes the snapshot; all later queries read its result.
         scores = ask(self._opened.engine, "computing the scores", lambda: self.make_query().cache())
         lookup = Lookup(scores, "integer" if isinstance(self._domain, Integers) else self._domain.kind, self._domain)
-        self._snapshots.append(lookup)
+        self._lookups.append(lookup)
         values, counts = ask(self._opened.engine, "counting the scores", lookup.runs)[0]
         return Tally.of_runs(values, counts, self.grid)
 
@@ -316,9 +316,9 @@ class TableSource(ListedEventTable, ClippableSource):
         return ClippedSource(self, most, *(counted[name].to_numpy() for name in ("score", "kept", "items")))
 
     def items(self, ranks: Ranks) -> list[Any]:
-        if not self._snapshots:
+        if not self._lookups:
             raise InvalidValueError("items must be asked for after the tally, which takes the snapshot they come from")
-        lookup, domain = self._snapshots[-1], self._domain
+        lookup, domain = self._lookups[-1], self._domain
         found = ask(self._opened.engine, "looking up the items", lambda: lookup.items([ranks])[0])
         return [domain.spell(number) for number in found] if isinstance(domain, Integers) else found
 
@@ -401,8 +401,8 @@ class GroupedTableSource(ListedEventTable, GroupedSource):
             try:
                 self.close()
                 scores = ask(self._opened.engine, "computing the scores", lambda: self.make_query().cache())
-                self._snapshots.append(Lookup(scores, "integer", self._numbers, len(self.keys)))
-                lookup, engine = self._snapshots[-1], self._opened.engine
+                self._lookups.append(Lookup(scores, "integer", self._numbers, len(self.keys)))
+                lookup, engine = self._lookups[-1], self._opened.engine
                 yield GroupedTableSnapshot(lookup, engine, self._grid, self._domain, self._labels)
             finally:
                 self.close()

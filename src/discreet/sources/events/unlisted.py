@@ -176,8 +176,8 @@ class UnlistedTable(EventTable, UnlistedSource):
                 self.close()
                 scores = ask(self._opened.engine, "finding the items", lambda: self.make_query(key).cache())
                 groups = None if self._split is None else len(self._split.groups.keys)
-                self._snapshots.append(Lookup(scores, self.terms.kind, None, groups))
-                yield UnlistedTableSnapshot(self._snapshots[-1], self._opened.engine)
+                self._lookups.append(Lookup(scores, self.terms.kind, None, groups))
+                yield UnlistedTableSnapshot(self._lookups[-1], self._opened.engine)
             finally:
                 self.close()
 
