@@ -1,6 +1,6 @@
 """The report of `check_events`: counts and examples of rows that do not fit, and advice.
 
-The report shows private rows: do not publish it. `Check` holds the findings. It prints as a report and converts to JSON.
+The report shows private rows: do not publish it. `Check` holds the findings, prints as a report and converts to JSON.
 """
 
 from __future__ import annotations
