@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """What is there before the first test stays: the collector need not look at it thousands of times."""
+    """Keep objects made before the first test out of garbage collection, which would visit them thousands of times."""
     gc.collect()
     gc.freeze()
 

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -95,3 +96,13 @@ def test_another_question_is_another_fingerprint(tmp_path):
         source = discreet.events(EVENTS, user="who", item="what", domain=discreet.discovered(*terms))
         discreet.top_k(source, 1, 1, ledger=ledger)
     assert len({entry.fingerprint for entry in ledger.history()}) == 6
+
+
+def test_scores_that_are_not_finite_are_said_to_be_spent(tmp_path):
+    """They are found when the scores are read, which is after the charge."""
+    ledger = create(tmp_path)
+    with pytest.raises(ValueError, match=r"finite.*; it was charged before, and what it cost stays spent"):
+        discreet.top_k(
+            np.array([1.0, np.nan, 3.0]), k=1, epsilon=1, sensitivity=discreet.Sensitivity(0, 1), ledger=ledger
+        )
+    assert [entry.epsilon for entry in ledger.history()] == [1]

@@ -10,10 +10,9 @@ from fractions import Fraction
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import InternalError, InvalidValueError
+from discreet.errors import Error, InternalError, InvalidValueError
 from discreet.release.padding import Padding
 from discreet.release.request import AnyRequest, Randomness
-from discreet.sources.events.engine import EngineError
 
 if TYPE_CHECKING:
     from discreet.ledger.charges import PlannedCharge
@@ -52,10 +51,10 @@ class Delivery:
             return
         try:
             self.release = request.draw(randomness)
-        except EngineError as error:
-            if self._record is None:
+        except Error as error:
+            if self._record is None or isinstance(error, InternalError):
                 raise
-            raise EngineError(f"{error}; it was charged before, and what it cost stays spent") from None
+            raise type(error)(f"{error}; it was charged before, and what it cost stays spent") from None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         charge, record = self._charge, self._record
