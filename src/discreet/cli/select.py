@@ -40,9 +40,8 @@ from discreet.publish.options import (
     ReleaseOptions,
     option,
 )
-from discreet.release.delivery import Delivery, plan_charge
 from discreet.release.padding import Padding, check_auto
-from discreet.release.topk import make_any_request
+from discreet.release.topk import Delivery, make_any_request, plan_charge
 from discreet.sources.events.location import has_other_scheme
 from discreet.sources.files import TEXTS, file_source
 

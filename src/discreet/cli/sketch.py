@@ -24,9 +24,9 @@ from discreet.cli.stdin import Input
 from discreet.jobs import show_progress
 from discreet.privacy import positive
 from discreet.publish.options import DiscoveryOptions, EventOptions, GroupOptions, ItemOptions, LedgerOptions
-from discreet.release.delivery import Delivery, plan_charge
 from discreet.release.padding import Padding
 from discreet.release.sketch_request import make_sketch_request
+from discreet.release.topk import Delivery, plan_charge
 from discreet.sources.files import file_source
 
 HELP = """

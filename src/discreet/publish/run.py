@@ -41,9 +41,8 @@ from discreet.publish.editions import (
     read_record,
 )
 from discreet.publish.pages import ChartPages, Site
-from discreet.release.delivery import Delivery
 from discreet.release.padding import Padding
-from discreet.release.topk import make_any_request, top_k
+from discreet.release.topk import Delivery, make_any_request, top_k
 from discreet.sources.base import GroupedSource
 from discreet.sources.discovered import UnlistedGroups
 from discreet.sources.events.group_columns import read_by

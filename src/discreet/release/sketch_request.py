@@ -14,11 +14,11 @@ from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.mechanisms.histogram import DiscreteLaplace
 from discreet.privacy import Number, Sensitivity, positive, whole_number
 from discreet.release.counts import CountMechanism, to_score
-from discreet.release.delivery import Delivery, plan_charge
 from discreet.release.guarantee import Guarantee
 from discreet.release.padding import Padding, Workload
 from discreet.release.request import Randomness, Request, check_source_adjacency, find_items_per_user, find_sensitivity
 from discreet.release.sketch import MOST_STEPS, Sketch, make_sketch_noise
+from discreet.release.topk import Delivery, plan_charge
 from discreet.sources.base import AnySource, Source, refuse_curve
 from discreet.sources.scores import as_source
 

@@ -1,27 +1,32 @@
 """Release the top-k of scored items with differential privacy.
 
-`top_k` turns the scores into a source, makes the request, charges the ledger, draws, and returns the release.
-`Delivery` withholds the release until the padding has passed; each kind of request draws its own release.
+`top_k` turns the scores into a source, makes the request, charges the ledger, draws, and returns the release. Each kind
+of request draws its own release. `Delivery` withholds the release until the padding has passed: everything that takes
+private time, freeing the scores included, happens before a wait, and the steps after a wait depend on the release
+alone. A charge is visible in the ledger's file, so it has a wait of its own.
 """
 
 from __future__ import annotations
 
 import os
 from fractions import Fraction
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
+from discreet.errors import Error, InternalError, InvalidValueError
 from discreet.mechanisms.base import Mechanism
 from discreet.privacy import Number, Sensitivity
-from discreet.release.delivery import Delivery, plan_charge
 from discreet.release.padding import Padding, check_auto
 from discreet.release.release import Release
-from discreet.release.request import AnyRequest, make_request
+from discreet.release.request import AnyRequest, Randomness, make_request
 from discreet.sources.arrays.array import is_tensor, is_typed
 from discreet.sources.base import AnySource, GroupedSource, Source
 from discreet.sources.scores import as_any_source
 
 if TYPE_CHECKING:
+    from discreet.ledger.charges import PlannedCharge
     from discreet.ledger.ledger import Ledger
+    from discreet.ledger.store import Record
     from discreet.release.grouped import AnyRelease, GroupedRelease
     from discreet.sources.discovered import UnlistedGroups
 
@@ -151,6 +156,82 @@ def top_k(
         del source, request
     release: AnyRelease = delivery.release
     return release
+
+
+class Delivery:
+    """A context that draws one release and delivers it.
+
+    The caller makes and draws a request inside the block. The end of the block waits for the padding and stores the
+    release in the ledger; an error waits as well. The caller deletes its references to the source and the request
+    inside the block, so that they are freed before the wait.
+    """
+
+    def __init__(self, padding: Padding, charge: PlannedCharge | None = None, rng: Any = None) -> None:
+        self._padding, self._charge, self._rng = padding, charge, rng
+        self._record: Record | None = None
+        self.release: Any = None
+
+    def __enter__(self) -> Delivery:
+        return self
+
+    def draw(self, request: AnyRequest) -> None:
+        """Probe the source, charge the ledger, and draw; or take the release stored for the same request."""
+        randomness, padding, charge = Randomness.of(self._rng), self._padding, self._charge
+        if padding.is_auto:
+            padding.choose_period(request.workload)
+        if charge is not None:
+            query = charge.query(request)
+            if charge.is_new():
+                request.source.probe()
+                charge.check_room(query)
+            padding.wait()
+            self._record, self.release = charge.spend(query)
+        if self.release is not None:
+            return
+        try:
+            self.release = request.draw(randomness)
+        except Error as error:
+            if self._record is None or isinstance(error, InternalError):
+                raise
+            raise type(error)(f"{error}; it was charged before, and what it cost stays spent") from None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        charge, record = self._charge, self._record
+        if isinstance(error, InternalError):
+            try:
+                self._padding.wait()
+            finally:
+                # An interrupted wait must not leave the ledger unlocked.
+                if charge is not None and record is not None:
+                    with self._padding.delay_errors():
+                        charge.lock(record)
+        if error is not None:
+            if isinstance(error, Exception):
+                self._padding.wait()
+            return
+        with self._padding.delay_errors():
+            self._padding.wait()
+            if charge is not None and record is not None:
+                charge.keep(record, self.release)
+
+
+def plan_charge(
+    ledger: Any, purpose: Any, request_id: Any, dataset: Any, rng: Any = None, delta: Fraction = Fraction(0)
+) -> PlannedCharge | None:
+    """Return the charge that a release will make, or None without a ledger.
+
+    `delta` is the delta of the release. A ledger without room for it is refused before anything is read.
+    """
+    if ledger is None:
+        for name, given in (("purpose", purpose), ("request_id", request_id), ("dataset", dataset)):
+            if given is not None:
+                raise InvalidValueError(f"{name} must be left out without a ledger, which is where it is written")
+        return None
+    if rng is not None:
+        raise InvalidValueError("rng must be left out with a ledger: what can be drawn again is not private")
+    from discreet.ledger.charges import open_charge
+
+    return open_charge(ledger, purpose, request_id, dataset, delta)
 
 
 def make_any_request(scores: Any, k: Any, epsilon: Any, **terms: Any) -> AnyRequest:
