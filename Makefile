@@ -24,7 +24,7 @@ SECONDS ?= 60
 
 EVENTS := select demo/ratings.parquet --user user_id --item movie_id --where "stars = 5" \
   --domain demo/movies.csv:movie_id --label title --ledger demo/budget.db
-DEMO := $(EVENTS) -k 20 --epsilon 1
+DEMO := $(EVENTS) -k 20 --epsilon 1 --shortfall 0.05
 SITE := publish demo/charts.toml --yes --as-of 2026-07-01
 CHARTS := $(EVENTS) -k 3 --epsilon 0.5 --by country --groups demo/countries.csv:code --each-user one
 
@@ -36,6 +36,7 @@ demo: .venv/.installed
 	@$(BIN)/discreet budget init demo/budget.db --epsilon 3 --unit "users of the demo"
 	@echo '$$ discreet $(DEMO)'
 	@$(BIN)/discreet $(DEMO)
+	@echo 'The sentence below the list says how good it is: --shortfall 0.05 buys that, beside epsilon.'
 	@echo '$$ discreet $(SITE)'
 	@$(BIN)/discreet $(SITE)
 	@echo '$$ discreet $(CHARTS)'
@@ -83,6 +84,7 @@ study: .venv/.installed-plot
 # The pages need nothing from elsewhere to be built or read.
 docs: .venv/.installed-docs
 	@$(BIN)/python docs/_build/pictures.py
+	@$(BIN)/python docs/_build/navigation.py docs/pictures
 	@$(BIN)/python docs/_build/command_line.py > docs/cli.md
 	@$(BIN)/python docs/_build/notebook_page.py docs
 	@rm -rf site && $(BIN)/zensical build --strict --clean

@@ -1,9 +1,10 @@
-"""How far what `discreet plan` recommends is from the best over all mechanisms and gamma in 64ths.
+"""Print how far the epsilon that `discreet.plan` recommends is from the least over all mechanisms and gamma in 64ths.
 
-    python benchmarks/best.py
+    python benchmarks/best.py             prints the table of docs/appendix/planning.md
 
-The best is found here by bisection of `discreet.utility`, without anything that plan is made of. The scores are the
-demo's and, where they are at hand (../shared/datasets, or DISCREET_DATA), the paper's.
+The least epsilon is found here by bisection of `discreet.utility`, which shares nothing with the search of `plan`. The
+scores are the demo's and, where they are at hand (../shared/datasets, or DISCREET_DATA), the paper's. If ties let no
+epsilon be enough, there is no row.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import sys
 from collections.abc import Callable
 from fractions import Fraction
+from math import ceil
 from pathlib import Path
 
 import numpy as np
@@ -29,13 +31,15 @@ OF_COUNTS = discreet.Sensitivity(down=0, up=1)
 
 def main() -> None:
     """Print a row for each vector, k and goal, and the worst ratio."""
-    print(f"{'scores':>10} {'k':>5} {'goal':>7} {'plan':>10} {'best':>10} {'ratio':>6}  best by")
+    found, columns = vectors(), ("scores", "k", "goal", "plan", "best", "ratio", "best by")
+    print("| " + " | ".join(columns) + " |")
+    print("|" + " --- |" * len(columns))
     worst = 0.0
-    for name, scores in vectors().items():
+    for name, scores in found.items():
         for k in (10, 100, 1000):
             for goal in ("top", "recall") if k < len(scores) else ():
                 worst = max(worst, show(name, scores, k, goal))
-    print(f"worst ratio {worst:.4f}")
+    print(f"\nThe largest ratio is {ceil(1000 * worst) / 1000:.3f}.")
 
 
 def vectors() -> dict[str, np.ndarray]:
@@ -43,23 +47,21 @@ def vectors() -> dict[str, np.ndarray]:
     names = titles()
     found = {"demo": five_stars(ratings(500_000, 4_000_000, len(names), seed=20), len(names))}
     if not DATA.is_dir():
-        print(f"The paper's vectors are not in {DATA.name}: only the demo is looked at.")
+        print(f"The paper's vectors are not in {DATA.name}: only the demo is looked at.\n")
     return found | {path.name.split(".")[0]: np.load(path) for path in sorted(DATA.glob("*.n*.npy"))}
 
 
 def show(name: str, scores: np.ndarray, k: int, goal: str) -> float:
-    """Print one row and return the ratio."""
+    """Print one row and return the ratio, or 0 and no row if ties let no epsilon be enough."""
     try:
         plan = discreet.plan(scores, k, goal=goal, probability=str(PROBABILITY), sensitivity=OF_COUNTS)
     except discreet.Error:
-        print(f"{name:>10} {k:>5} {goal:>7}  ties do not let any epsilon be enough")
         return 0.0
     best, mechanism = search(scores, k, goal, float(plan.epsilon))
-    ratio = float(plan.epsilon) / best
-    print(
-        f"{name:>10} {k:>5} {goal:>7} {float(plan.epsilon):>10.4g} {best:>10.4g} {ratio:>6.3f}  {mechanism}", flush=True
-    )
-    return ratio
+    planned = float(plan.epsilon)
+    by = f"gamma = {mechanism.gamma}" if isinstance(mechanism, discreet.Canonical) else repr(mechanism)
+    print(f"| {name} | {k} | {goal} | {planned:.4g} | {best:.4g} | {planned / best:.3f} | {by} |", flush=True)
+    return planned / best
 
 
 def search(scores: np.ndarray, k: int, goal: str, start: float) -> tuple[float, Mechanism | None]:

@@ -13,7 +13,7 @@ import numpy as np
 
 import discreet
 from discreet.exact.entropy import Entropy
-from discreet.exact.nested_grid import WASTE
+from discreet.exact.nested import WASTE
 from discreet.mechanisms.canonical import Prepared
 from discreet.mechanisms.tally import Tally
 from discreet.sources.arrays.array import array_source

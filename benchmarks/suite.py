@@ -30,6 +30,7 @@ PARTS = {
     "tables": "Events",
     "groups": "Lists by group",
     "discovery": "Discovery",
+    "shortfall": "Shortfall",
     "ledger": "Ledger",
     "utility": "Utility",
 }

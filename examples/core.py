@@ -1,6 +1,6 @@
-"""The table of `Core` of the page "Choose a mechanism and an epsilon": the expected recall around canonical's step.
+"""Print the expected recall of `Core` and of other mechanisms around canonical's step.
 
-    python examples/core.py             prints the table, as Markdown
+    python examples/core.py             prints the tables of docs/appendix/planning.md
     python examples/core.py FOLDER      takes the paper's vectors, NAME.nD.npy, from there
 
 For each vector and k the step is the epsilon with which canonical, gamma = 1/2, has an expected recall of a half. Each
@@ -52,7 +52,7 @@ def main() -> None:
             if chosen:
                 lines.append(summarise(k, [measure(one, k) for one in chosen]))
         if lines:
-            print(f"\nVectors of {title}:\n")
+            print(f"\nVectors with {title}:\n")
             print("\n".join([*head(), *lines]), flush=True)
 
 
@@ -81,7 +81,7 @@ def measure(vector: Vector, k: int) -> Recalls:
 
 def recalls(vector: Vector, k: int, mechanism: Mechanism, epsilons: list[Fraction]) -> Iterable[float]:
     """Return the recall of `utility` to three digits, which is quicker."""
-    promised = make_request(vector.scores, k, 1, mechanism=mechanism).guarantee
+    promised = make_request(vector.scores, k, 1, mechanism=mechanism, sensitivity=vector.limit).guarantee
     read = meter(vector.tally, k, promised, {"recall": goals(vector.tally, k)["recall"]})
     return (read(epsilon, 1e-3).values["recall"] for epsilon in epsilons)
 

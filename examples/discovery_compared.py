@@ -9,7 +9,7 @@ release the k largest that reach a threshold: OpenDP's own `make_laplace_thresho
 and Gaussian noise in plain floats. `discreet` finds items by such counts, with its usual part of epsilon or with three
 quarters of it, and selects among them by all of their people.
 
-All draws but OpenDP's have a seed. It takes about a minute.
+All draws but OpenDP's have a seed. It takes about a minute. Tables leave out rows in which every method releases 100%.
 """
 
 from __future__ import annotations
@@ -261,9 +261,10 @@ def count_common(best: np.ndarray, released: np.ndarray) -> int:
 
 
 def format_shares(shares: Shares) -> str:
-    """Return a row for each cell, the largest share in bold."""
+    """Return a row for each cell in which not all methods release everything, the largest share in bold."""
     names = list(next(iter(shares.values())))
-    rows = [[*map(str, cell), *mark_best(list(row.values()))] for cell, row in shares.items()]
+    cells = {cell: list(row.values()) for cell, row in shares.items() if min(row.values()) < 100}
+    rows = [[*map(str, cell), *mark_best(row)] for cell, row in cells.items()]
     return format_table(["k", "l", "epsilon", *names], rows)
 
 
@@ -279,15 +280,16 @@ def mark_best(shares: list[int]) -> list[str]:
 
 
 def format_best(by_people: dict[int, Shares]) -> str:
-    """Return the release of each method with the l that suits it best, and that l."""
+    """Return the share of each method with the l that suits it best, and that l, unless all release everything."""
     names = list(next(iter(by_people[PEOPLE[0]].values())))
     rows = []
     for people, k, epsilon in product(PEOPLE, SIZES, BUDGETS):
         shares = {limit: by_people[people][k, limit, epsilon] for limit in LIMITS}
         best = {name: max(LIMITS, key=lambda limit: shares[limit][name]) for name in names}
-        texts = mark_best([shares[limit][name] for name, limit in best.items()])
-        with_limits = [f"{text}, l = {limit}" for text, limit in zip(texts, best.values(), strict=True)]
-        rows.append([f"{people:,}", str(k), epsilon, *with_limits])
+        largest = [shares[limit][name] for name, limit in best.items()]
+        if min(largest) < 100:
+            texts = zip(mark_best(largest), best.values(), strict=True)
+            rows.append([f"{people:,}", str(k), epsilon, *(f"{text}, l = {limit}" for text, limit in texts)])
     return format_table(["people", "k", "epsilon", *names], rows)
 
 

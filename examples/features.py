@@ -52,19 +52,17 @@ EACH_DIGIT = dict.fromkeys(range(10), "1/10")
 
 DATA = (
     Data("breast cancer", load_breast_cancer, 8, f_classif, GaussianNB(), (
-        ("`ClassCounts({1: '0.6'}, bounds=...)`", ClassCounts(BENIGN, bounds=CELLS)),
-        ("the same with `cuts=9`", ClassCounts(BENIGN, bounds=CELLS, cuts=9)),
-        ("`ClippedCorrelation(..., (0, 1))`", ClippedCorrelation(CELLS, (0, 1))),
-        ("`ClassCounts({1: '0.6'}, threshold=0)`, which nearly all are above", ClassCounts(BENIGN, threshold=0)),
+        ("`ClassCounts({1: '0.6'})`", ClassCounts(BENIGN, bounds=CELLS)),
+        ("with `cuts=9`", ClassCounts(BENIGN, bounds=CELLS, cuts=9)),
+        ("`ClippedCorrelation`", ClippedCorrelation(CELLS, (0, 1))),
     )),
     Data("digits", load_digits, 16, f_classif, GaussianNB(), (
-        ("`ClassCounts` of ten classes of `'1/10'`, `bounds=(0, 16)`", ClassCounts(EACH_DIGIT, bounds=(0, 16))),
-        ("`ClassCounts({1: '1/10'}, bounds=(0, 16))`, one digit alone", ClassCounts({1: "1/10"}, bounds=(0, 16))),
-        ("`ClassCounts({1: '1/2'}, threshold=0)`, a wrong share", ClassCounts({1: "1/2"}, threshold=0)),
+        ("`ClassCounts` of ten shares of `'1/10'`", ClassCounts(EACH_DIGIT, bounds=(0, 16))),
+        ("a wrong share: `ClassCounts({1: '1/2'})`", ClassCounts({1: "1/2"}, threshold=0)),
     )),
     Data("diabetes", load_diabetes, 4, f_regression, LinearRegression(), (
-        ("`ClippedCorrelation((-0.1, 0.1), (0, 300))`", ClippedCorrelation((-0.1, 0.1), (0, 300))),
-        ("`ClippedCorrelation((-1, 1), (0, 300))`, ten times too wide", ClippedCorrelation((-1, 1), (0, 300))),
+        ("`ClippedCorrelation`", ClippedCorrelation((-0.1, 0.1), (0, 300))),
+        ("with `x_bounds` ten times too wide", ClippedCorrelation((-1, 1), (0, 300))),
     )),
 )  # fmt: skip
 
@@ -77,7 +75,7 @@ def main() -> None:
 def make_table() -> list[str]:
     """Return the lines of the table."""
     noisy = [f"epsilon {epsilon}" for epsilon in EPSILONS]
-    head = ["data", "score", "without noise", *noisy, "constant", "model", "of `SelectKBest`"]
+    head = ["data", "score", "without noise", *noisy, "model", "theirs"]
     rows = [row for data in DATA for row in _list_rows(data)]
     return [_join(head), _join(["---"] * len(head)), *map(_join, rows)]
 
@@ -89,7 +87,7 @@ def _list_rows(data: Data) -> list[list[str]]:
         # Of constant features it says that they are.
         warnings.simplefilter("ignore")
         theirs = set(SelectKBest(data.judge, k=data.k).fit(X, y).get_support(indices=True).tolist())
-    title = f"{data.name}, {data.k} of {X.shape[1]} features of {len(X)} rows"
+    title = f"{data.name}, {data.k} of {X.shape[1]}, {len(X)} rows"
     best = f"{_judge_model(data, X, y, theirs):.2f}"
     return [
         [title if number == 0 else "", name, *_try_score(data, score, X, y, theirs), best]
@@ -103,7 +101,8 @@ def _try_score(data: Data, score: Score, X: Any, y: Any, theirs: set[int]) -> li
     found = set(sorted(range(len(scores)), key=lambda feature: -scores[feature])[: data.k])
     shared = [f"{_share_of_draws(scores, score, data.k, epsilon, theirs):.1f}" for epsilon in EPSILONS]
     constant = sum(np.ptp(X[:, feature]) == 0 for feature in found)
-    return [f"{len(found & theirs)} of {data.k}", *shared, str(constant), f"{_judge_model(data, X, y, found):.2f}"]
+    alone = f"{len(found & theirs)}" + (f" ({constant} constant)" if constant else "")
+    return [alone, *shared, f"{_judge_model(data, X, y, found):.2f}"]
 
 
 def _share_of_draws(scores: Any, score: Score, k: int, epsilon: int, theirs: set[int]) -> float:

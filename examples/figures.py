@@ -1,4 +1,4 @@
-"""Compute and draw the figures of the page "Choose a mechanism and an epsilon", from made-up scores.
+"""Compute and draw the figures of docs/mechanisms.md and docs/epsilon.md, from made-up scores.
 
     python examples/figures.py            prints the figures
     python examples/figures.py pictures   and draws them into pictures/
@@ -36,7 +36,7 @@ def main() -> None:
     needed = {name: [(float(k), needs(k, name)) for k in PLACES] for name in MECHANISMS}
     chance = {name: [(e, top(10, e, name)) for e in steps(0.001, 0.05, 41)] for name in MECHANISMS}
     goals = reached(100, steps(0.05, 0.5, 41))
-    shares = {name: [(e, share(10, e, name)) for e in steps(0.001, 0.032, 7)] for name in MECHANISMS}
+    shares = {name: [(e, share(10, e, name)) for e in steps(0.001, 0.032, 25)] for name in MECHANISMS}
     print(table(needed))
     print()
     print(shared(shares))
@@ -80,9 +80,9 @@ def table(needed: Curves) -> str:
 
 
 def shared(shares: Curves) -> str:
-    """Return the shares of the true top-10 as text, a row for each epsilon."""
+    """Return the shares of the true top-10 as text, a row for every fourth epsilon."""
     rows = [["epsilon", *shares]]
-    for i, (epsilon, _) in enumerate(shares["canonical"]):
+    for i, (epsilon, _) in list(enumerate(shares["canonical"]))[::4]:
         rows.append([f"{epsilon:g}", *(f"{curve[i][1]:.2f}" for curve in shares.values())])
     lines = ["  ".join(f"{cell:>9}" for cell in row) for row in rows]
     return "\n".join(["share of the true top-10 that is released", *lines])
@@ -95,7 +95,7 @@ def draw(folder: Path, chance: Curves, needed: Curves, goals: Curves, shares: Cu
         axes.set(xlabel="epsilon", ylabel="chance of the exact top 10")
         axes.set_title("How often the list is exactly right")
     with drawing(folder, "shares") as axes:
-        plot(axes, shares, CURVES, marker="o")
+        plot(axes, shares, CURVES)
         axes.set(xlabel="epsilon", ylabel="share of the true top 10 released")
         axes.set_title("How much of the list is right")
     with drawing(folder, "needed") as axes:
@@ -108,6 +108,8 @@ def draw(folder: Path, chance: Curves, needed: Curves, goals: Curves, shares: Cu
     with drawing(folder, "goals") as axes:
         plot(axes, goals, dict(zip(goals, zip(TONES[2::-1], DASHES, strict=False), strict=True)))
         axes.set(xlabel="epsilon", ylabel="chance, canonical, k = 100")
+        axes.set_xticks([0.05, 0.1, 0.2, 0.5])
+        axes.minorticks_off()
         axes.set_title("What a near miss saves")
 
 

@@ -1,6 +1,6 @@
-"""The tables of gammas of the page "Choose a mechanism and an epsilon": the epsilon that canonical needs with each.
+"""Print the epsilon that canonical needs with each of several gammas.
 
-    python examples/gammas.py             prints both tables, as Markdown
+    python examples/gammas.py             prints the tables of docs/appendix/planning.md
     python examples/gammas.py FOLDER      takes the paper's vectors, NAME.nD.npy, from there
 
 The paper's vectors are looked for in ../shared/datasets, or where DISCREET_DATA says; without them the made-up ones are
@@ -78,7 +78,8 @@ def cell(value: float | None, best: float) -> str:
     """Return an epsilon to three digits."""
     if value is None:
         return "-"
-    return f"**{value:.3g}**" if value == best else f"{value:.3g}"
+    digits = f"{float(f'{value:.3g}'):g}"
+    return f"**{digits}**" if value == best else digits
 
 
 def geometric_mean(values: list[float]) -> float:

@@ -1,11 +1,11 @@
-"""How much of the list each mechanism gets right, over epsilon: the picture of "Choose a mechanism and an epsilon".
+"""Print the epsilon that each mechanism needs for half and nine tenths of a long list, and draw recall over epsilon.
 
-    python examples/recall.py                 prints the table, as Markdown
-    python examples/recall.py --draw FOLDER   and draws recall-100.svg and recall-1000.svg there
+    python examples/recall.py                 prints the table of docs/appendix/planning.md
+    python examples/recall.py --draw FOLDER   and draws recall-100.svg and recall-1000.svg there, in many minutes
 
 From the paper's vectors, NAME.nD.npy in ../shared/datasets or where DISCREET_DATA says, and from made-up ones where
 those are not at hand. All of it is computed from the scores, so nothing here is private; the peeling of OpenDP alone,
-which has no formula, is drawn in floats, round by round. It takes some minutes.
+which has no formula, is drawn in floats, round by round.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ import sys
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
-from itertools import pairwise
-from math import exp, log
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +32,9 @@ from picture import GREY, TONES, drawing
 
 DATA = Path(os.environ.get("DISCREET_DATA", Path(__file__).parents[2] / "shared" / "datasets"))
 SIZES = (100, 1000)
-SHARES = (0.5, 0.9)
+SHARES = ("0.5", "0.9")
 STEPS, DRAWS = 43, 4
+CLOSE = 1.005
 CANONICAL = discreet.Canonical()
 
 Curve = list[tuple[float, float]]
@@ -45,12 +45,13 @@ def few(items: int) -> dict[str, Any]:
     return {"mechanism": discreet.Histogram(), "sensitivity": discreet.Sensitivity(items=items)}
 
 
+OPENDP = "OpenDP's peeling"
 METHODS: dict[str, dict[str, Any]] = {
     "canonical, 1/2": {"mechanism": discreet.Canonical(gamma="1/2")},
     "canonical, 3/4": {"mechanism": CANONICAL},
     "one-shot": {"mechanism": discreet.OneShot()},
     "core": {"mechanism": discreet.Core()},
-    "OpenDP's peeling": {},
+    OPENDP: {},
     **{f"histogram, l = {items}": few(items) for items in (1, 3, 10, 30)},
 }
 EVERYBODY = [name for name in METHODS if not name.startswith("histogram")]
@@ -62,17 +63,45 @@ def main() -> None:
     vectors = load_vectors(DATA, []) if DATA.is_dir() else make_vectors([])
     if not DATA.is_dir():
         print(f"The paper's vectors are not in {DATA.name}: what is printed is for made-up ones.\n")
-    cases = [(vector, k) for k in SIZES for vector in vectors]
-    found = {(vector.name, k): curves_of(vector, k) for vector, k in cases}
-    print(table(found))
+    print(table({(vector.name, k): needs(vector, k) for k in SIZES for vector in vectors}))
     if len(sys.argv) > 2 and sys.argv[1] == "--draw":
         for k in SIZES:
-            draw(Path(sys.argv[2]), k, {name: curves for (name, size), curves in found.items() if size == k})
+            draw(Path(sys.argv[2]), k, {vector.name: curves_of(vector, k) for vector in vectors})
+
+
+def needs(vector: Vector, k: int) -> dict[str, dict[str, float | None]]:
+    """Return the epsilon that each method needs for each share of the list on average."""
+    print(f"{vector.name}, k = {k}", file=sys.stderr)
+    found = {name: {share: need(vector, k, options, share) for share in SHARES} for name, options in METHODS.items()}
+    found[OPENDP] = {share: need_of_peeling(vector.scores, k, share, found["one-shot"][share]) for share in SHARES}
+    return found
+
+
+def need(vector: Vector, k: int, options: dict[str, Any], share: str) -> float | None:
+    """Return the epsilon by `discreet.epsilon_for`; None if there is no formula, or if none is enough."""
+    if not options:
+        return None
+    terms = {"goal": "recall", "probability": share, "sensitivity": vector.limit, **options}
+    try:
+        return float(discreet.epsilon_for(vector.scores, k, **terms))
+    except discreet.Error:
+        return None
+
+
+def need_of_peeling(scores: Any, k: int, share: str, near: float | None) -> float | None:
+    """Return the epsilon with which the draws have the share right, by bisection from half to eight times `near`."""
+    if near is None:
+        return None
+    low, high = near / 2, 8 * near
+    while high > CLOSE * low:
+        middle = sqrt(low * high)
+        low, high = (low, middle) if peel(scores, k, middle) >= float(share) else (middle, high)
+    return high
 
 
 def curves_of(vector: Vector, k: int) -> dict[str, Curve]:
     """Return the expected recall of each method, at epsilons around canonical's for nine tenths of the list."""
-    print(f"{vector.name}, k = {k}", file=sys.stderr)
+    print(f"curves of {vector.name}, k = {k}", file=sys.stderr)
     most = {"goal": "recall", "probability": "0.9", "mechanism": CANONICAL}
     middle = float(discreet.epsilon_for(vector.scores, k, **most, sensitivity=vector.limit))
     budgets = [float(f"{middle * 10 ** (0.1 * i - 3.5):.3g}") for i in range(STEPS)]
@@ -84,10 +113,10 @@ def curves_of(vector: Vector, k: int) -> dict[str, Curve]:
 
 
 def recall_of(vector: Vector, k: int, options: dict[str, Any]) -> Callable[[float], float]:
-    """From epsilon to the expected share of the true list; as `discreet.utility` has it, to four digits."""
+    """Return the recall of `discreet.utility` as a function of epsilon, to four digits."""
     if not options:
         return partial(peel, vector.scores, k)
-    request = make_request(vector.scores, k, 1, **options)
+    request = make_request(vector.scores, k, 1, **{"sensitivity": vector.limit, **options})
     tally = request.source.tally()
     wanted = {"recall": goals(tally, k, None)["recall"]}
     shares = meter(tally, k, request.guarantee, wanted, Precision(goal=1e-4))
@@ -109,31 +138,24 @@ def peel(scores: Any, k: int, epsilon: float) -> float:
     return float(np.mean(shares))
 
 
-def needed(curve: Curve, share: float) -> float | None:
-    """Return the epsilon at which a curve first reaches a share, between two points of it by logarithms."""
-    for (low, before), (high, after) in pairwise(curve):
-        if before < share <= after:
-            return exp(log(low) + (log(high) - log(low)) * (share - before) / (after - before))
-    return None
-
-
-def table(found: dict[tuple[str, int], dict[str, Curve]]) -> str:
+def table(found: dict[tuple[str, int], dict[str, dict[str, float | None]]]) -> str:
     """Return the epsilon that each method needs, the least of those for everybody in bold."""
     lines = ["| scores | k | recall | " + " | ".join(METHODS) + " |", "| --- " * (3 + len(METHODS)) + "|"]
-    for (name, k), curves in found.items():
+    for (name, k), needed in found.items():
         for share in SHARES:
-            row = {method: needed(curve, share) for method, curve in curves.items()}
+            row = {method: each[share] for method, each in needed.items()}
             least = min((row[each] for each in EVERYBODY if row[each] is not None), default=None)
-            cells = " | ".join(cell(value, least) for value in row.values())
+            cells = " | ".join(cell(method, value, least) for method, value in row.items())
             lines.append(f"| {name} | {k} | {share} | {cells} |")
     return "\n".join(lines)
 
 
-def cell(value: float | None, least: float | None) -> str:
-    """Return an epsilon to two digits; nothing where the curve does not get there."""
+def cell(method: str, value: float | None, least: float | None) -> str:
+    """Return an epsilon to three digits, or to two if it was estimated by draws."""
     if value is None:
         return "-"
-    return f"**{value:.2g}**" if value == least else f"{value:.2g}"
+    digits = f"{float(f'{value:.{2 if method == OPENDP else 3}g}'):g}"
+    return f"**{digits}**" if value == least else digits
 
 
 def draw(folder: Path, k: int, found: dict[str, dict[str, Curve]]) -> None:

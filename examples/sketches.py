@@ -1,16 +1,18 @@
-"""The table of sketches of the page "Choose a mechanism and an epsilon": plans from sketches, beside those of scores.
+"""Print how far plans from sketches are from plans from the scores.
 
-    python examples/sketches.py             prints the table, as Markdown
+    python examples/sketches.py             prints the table of docs/appendix/planning.md
     python examples/sketches.py FOLDER      takes the paper's vectors, NAME.nD.npy, from there
 
 For each vector several sketches are drawn, each with its own seed, and the epsilon that canonical needs for an expected
-recall of 0.9 is computed from each and from the scores. Nothing here is private: the seeds are known.
+recall of 0.9 is computed from each and from the scores; once at the default ranks, and once at a few ranks around k.
+Nothing here is private: the seeds are known.
 """
 
 from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -21,20 +23,28 @@ from gammas import DATA, load_papers
 
 EPSILONS = ("0.01", "0.03", "0.1")
 SIZES = (10, 100)
+FEW = (5, 10, 20, 100, 1000)
 DRAWS = 9
 
 
 def main() -> None:
-    """Print the table."""
+    """Print a table for the default ranks, and one for few ranks around k = 10."""
     vectors = load_papers(Path(sys.argv[1]) if len(sys.argv) > 1 else DATA) + make_vectors([])
-    print("| scores | k | needed | " + " | ".join(f"sketch for {epsilon}" for epsilon in EPSILONS) + " |")
-    print("| --- | --- | --- |" + " --- |" * len(EPSILONS))
+    print(f"At the default ranks:\n\n{table(vectors, SIZES)}\n")
+    print(f"At the ranks {', '.join(map(str, FEW))}:\n\n{table(vectors, (10,), FEW)}")
+
+
+def table(vectors: list[Vector], sizes: Sequence[int], ranks: Sequence[int] | None = None) -> str:
+    """Return a row for each vector and k for which some epsilon is enough."""
+    head = ["scores", "k", "needed", *(f"sketch for {epsilon}" for epsilon in EPSILONS)]
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     for vector in vectors:
-        for k in SIZES:
+        for k in sizes:
             needed = need(vector.scores, k, vector.limit)
             if needed is not None:
-                cells = [compare(vector, k, epsilon, needed) for epsilon in EPSILONS]
-                print(f"| {vector.name} | {k} | {needed:.3g} | " + " | ".join(cells) + " |", flush=True)
+                cells = [compare(vector, k, epsilon, needed, ranks) for epsilon in EPSILONS]
+                lines.append(f"| {vector.name} | {k} | {needed:.3g} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def need(scores: Any, k: int, limit: discreet.Sensitivity | None = None) -> float | None:
@@ -46,12 +56,12 @@ def need(scores: Any, k: int, limit: discreet.Sensitivity | None = None) -> floa
         return None
 
 
-def compare(vector: Vector, k: int, epsilon: str, needed: float) -> str:
-    """By which factor plans from sketches are off: the middle one, the smallest and the largest.
+def compare(vector: Vector, k: int, epsilon: str, needed: float, ranks: Sequence[int] | None) -> str:
+    """Return plans from sketches as multiples of the need: the median, the smallest and the largest.
 
     Sketches that call themselves doubtful are left out; where most do, so is the cell.
     """
-    drawn = [draw(vector, epsilon, seed) for seed in range(DRAWS)]
+    drawn = [draw(vector, epsilon, ranks, seed) for seed in range(DRAWS)]
     plans = [need(sketch, k) for sketch in drawn if not sketch.is_doubtful(k)]
     ratios = [planned / needed for planned in plans if planned is not None]
     if len(ratios) <= DRAWS // 2:
@@ -59,10 +69,10 @@ def compare(vector: Vector, k: int, epsilon: str, needed: float) -> str:
     return f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
 
 
-def draw(vector: Vector, epsilon: str, seed: int) -> discreet.Sketch:
+def draw(vector: Vector, epsilon: str, ranks: Sequence[int] | None, seed: int) -> discreet.Sketch:
     """Return a sketch that can be drawn again."""
-    grid = None if vector.scores.dtype.kind in "iu" else 1
-    return discreet.sketch(vector.scores, epsilon, grid=grid, sensitivity=vector.limit, rng=random.Random(seed))
+    grid, rng = None if vector.scores.dtype.kind in "iu" else 1, random.Random(seed)
+    return discreet.sketch(vector.scores, epsilon, ranks=ranks, grid=grid, sensitivity=vector.limit, rng=rng)
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ TESTS = (
     "tests/evidence/test_verify.py",
     "tests/sources/arrays/test_array.py",
 )
-PAGE = ROOT / "docs" / "mutants.md"
+PAGE = ROOT / "docs" / "appendix" / "mutants.md"
 RESULTS = ROOT / "mutants" / "results.jsonl"
 MEMORY = 4 << 30
 """How many bytes more than its parent a mutant may use."""
@@ -251,7 +251,7 @@ def summary() -> str:
 
 
 def listed() -> set[str]:
-    """Return the names of the mutants in docs/mutants.md, which has functions with the numbers of their mutants."""
+    """Return the names of the mutants that docs/appendix/mutants.md lists, as functions with numbers of mutants."""
     found = re.findall(r"`((?:exact|mechanisms)\.\w+:[\w.]+)` ((?:\d+,? ?)+)", PAGE.read_text(encoding="utf-8"))
     return {f"discreet.{function}:{number}" for function, numbers in found for number in re.findall(r"\d+", numbers)}
 

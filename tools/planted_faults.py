@@ -19,20 +19,22 @@ import numpy as np
 from flint import arb
 
 from discreet.evidence import groups
+from discreet.evidence.shortfall import GRID
 from discreet.exact.arrays import Ranks
 from discreet.exact.ball import ball
 from discreet.exact.discrete import upper_tail
 from discreet.exact.entropy import Entropy
-from discreet.mechanisms import canonical, canonical_nested, core
-from discreet.mechanisms.canonical_classes import Class
+from discreet.mechanisms import canonical, canonical_nested, core, weighted_discovery
+from discreet.mechanisms.canonical import Class
 from discreet.mechanisms.discovery import Discovery
 from discreet.mechanisms.registry import MECHANISMS
 from discreet.mechanisms.tally import Selection, Tally
 from discreet.privacy import Sensitivity
-from discreet.release import counts, discovery_request, grouped_request, request
+from discreet.release import counts, discovery_request, grouped_request, request, shortfall
 from discreet.sources.arrays.positions import PositionFinder
 from discreet.sources.arrays.sorting import LARGE, BucketColumn
-from discreet.sources.events.unlisted import UnlistedScoring
+from discreet.sources.events import unlisted
+from discreet.sources.events.unlisted import UnlistedScoring, UnlistedTableSnapshot
 
 Plant = Callable[[], AbstractContextManager[None]]
 
@@ -199,6 +201,59 @@ def drawn_with_half_the_noise() -> AbstractContextManager[None]:
     return replace_attribute(request, "sample_discrete_laplace", double_rate)
 
 
+def shortfall_with_half_the_noise() -> AbstractContextManager[None]:
+    """Draw the noise of a shortfall at twice its rate."""
+
+    def double_rate(right: Any) -> Any:
+        return lambda self, lead, noise: right(self, lead, lambda rate: noise(2 * rate))
+
+    return replace_attribute(shortfall.ShortfallMechanism, "add_noise", double_rate)
+
+
+def shortfall_of_rounded_scores() -> AbstractContextManager[None]:
+    """Round the two scores of a lead to the grid of the verifier's sums, one by one, in place of the lead."""
+
+    def find_lead(tally: Tally, ranks: Ranks) -> Fraction:
+        left_out = min(set(range(tally.d)) - set(ranks.tolist()))
+        first, last = (counts.round_half_up(tally.exact(rank) / GRID) for rank in (left_out, int(ranks.max())))
+        return (first - last) * GRID
+
+    return replace_attribute(request, "find_lead", lambda right: find_lead)
+
+
+def shortfall_moved_by_one_side() -> AbstractContextManager[None]:
+    """Take max(down, up) for the sensitivity of a lead, as if a user moved one of its two scores."""
+
+    def count_steps(right: Any) -> Any:
+        def shortfall_steps(limit: Sensitivity, adjacency: str, grid: Fraction) -> Any:
+            return right(Sensitivity(0, max(limit.down, limit.up)), adjacency, grid)
+
+        return shortfall_steps
+
+    return replace_attribute(shortfall, "shortfall_steps", count_steps)
+
+
+def shortfall_among_kept_items() -> AbstractContextManager[None]:
+    """Take the largest score left out among the kept items alone."""
+
+    def among_kept(right: Any) -> Any:
+        def release_found(self: Any, found: Any, randomness: Any, largest: Any = ()) -> Any:
+            return right(self, found, randomness, sorted(found.scores, reverse=True))
+
+        return release_found
+
+    return replace_attribute(discovery_request.DiscoveryRequest, "_release_found", among_kept)
+
+
+def shortfall_among_counted_items() -> AbstractContextManager[None]:
+    """Take the largest score left out among the items that count for somebody."""
+
+    def drop_uncounted(self: UnlistedScoring, scored: Any) -> Any:
+        return scored.filter(scored.users > 0)
+
+    return replace_attribute(UnlistedScoring, "_drop_uncounted", lambda right: drop_uncounted)
+
+
 def left_in_all_groups() -> AbstractContextManager[None]:
     """Count a user in all groups where the user has rows, although each user counts in one."""
     return replace_attribute(groups, "choose_groups", lambda right: lambda rows, each_user, most: sorted(rows))
@@ -248,7 +303,11 @@ def uncounted_items_kept() -> Iterator[None]:
     def keep_probability(self: Discovery, users: int) -> arb:
         return upper_tail(self.rate, self.threshold - users)
 
+    def runs(self: UnlistedTableSnapshot) -> list[tuple[Ranks, Ranks]]:
+        return [(np.array(users, np.int64), np.array(items, np.int64)) for users, items in self.lookup.runs()]
+
     with (
+        replace_attribute(UnlistedTableSnapshot, "runs", lambda right: runs),
         replace_attribute(UnlistedScoring, "_drop_uncounted", lambda right: lambda self, scored: scored),
         replace_attribute(Discovery, "keep_probability", lambda right: keep_probability),
     ):
@@ -276,6 +335,25 @@ def whole_delta_for_each_group() -> AbstractContextManager[None]:
         return lambda self: replace(self, max_groups_per_user=1)
 
     return replace_attribute(Discovery, "share_of_group", keep_whole)
+
+
+def weights_not_scaled() -> AbstractContextManager[None]:
+    """Let every item of a user count for 1, however many items the user has."""
+    return replace_attribute(unlisted, "weigh_on_engine", lambda right: lambda own: right(own * 0))
+
+
+def threshold_for_one_item() -> AbstractContextManager[None]:
+    """Compute the threshold of weighted discovery for users of one item alone."""
+    return replace_attribute(
+        weighted_discovery, "least_cutoff", lambda right: lambda sigma, delta, most: right(sigma, delta, 1)
+    )
+
+
+def sigma_five_percent_low() -> AbstractContextManager[None]:
+    """Draw weighted discovery with 5% less noise, and compute the threshold from that."""
+    return replace_attribute(
+        weighted_discovery, "least_sigma", lambda right: lambda *terms: right(*terms) * Fraction(19, 20)
+    )
 
 
 def swap_counted_as_added() -> AbstractContextManager[None]:

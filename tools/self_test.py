@@ -29,16 +29,21 @@ from discreet.evidence.counts import CountTask, ValueTask, count_tasks, value_ta
 from discreet.evidence.discovery import DiscoveryTask, discovery_tasks
 from discreet.evidence.groups import GroupTask, group_tasks
 from discreet.evidence.neighbours import best_witness
+from discreet.evidence.shortfall import ShortfallTask, shortfall_tasks
 from discreet.evidence.verify import AnyTask, AnyVerdict, verify_witness
 from discreet.exact.entropy import Entropy
 from discreet.jobs import make_pool
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.canonical import Canonical
 from discreet.mechanisms.registry import MECHANISMS, all_variants
+from discreet.sources.discovered import GAUSSIAN, LAPLACE
 from discreet.text import align_columns
 
 ALPHA = 1e-9
 """The probability that an audit with another seed accuses a correct sampler."""
+
+SHORTFALL = Fraction(1)
+"""The epsilon of the shortfall where one is audited."""
 
 STAGES = (2_000, 20_000, 60_000, 180_000)
 """The numbers of draws after which the counts are tested; most faults show in the first.
@@ -61,10 +66,11 @@ class Case:
         True if there is a fault at all.
     rows
         The mechanisms to verify, each by its witness.
-    counts, groups, values, found
-        The rows of `verify --all` on counts, on lists by group, on the values of a histogram, and on discovered items.
-    audited
-        The mechanisms to audit, each with its largest number of draws.
+    counts, groups, values, found, shortfalls
+        The rows of `verify --all` on counts, on lists by group, on the values of a histogram, on discovered items, and
+        on shortfalls.
+    audited, led
+        The mechanisms to audit, each with its largest number of draws, without a shortfall and with one.
     """
 
     name: str
@@ -75,15 +81,18 @@ class Case:
     groups: tuple[GroupTask, ...] = ()
     values: tuple[ValueTask, ...] = ()
     found: tuple[DiscoveryTask, ...] = ()
+    shortfalls: tuple[ShortfallTask, ...] = ()
     audited: dict[Mechanism, int] = field(default_factory=dict)
+    led: dict[Mechanism, int] = field(default_factory=dict)
 
     def examine(self) -> Finding:
         """Run the checks while the fault is planted."""
         with self.plant():
             verdicts = [verify_witness(mechanism) for mechanism in self.rows if best_witness(mechanism) is not None]
-            tasks: tuple[AnyTask, ...] = (*self.counts, *self.groups, *self.values, *self.found)
+            tasks: tuple[AnyTask, ...] = (*self.counts, *self.shortfalls, *self.groups, *self.values, *self.found)
             more = [task.examine() for task in tasks]
             audits = [audit_in_stages(mechanism, most) for mechanism, most in self.audited.items()]
+            audits += [audit_in_stages(mechanism, most, SHORTFALL) for mechanism, most in self.led.items()]
         return Finding(self.name, self.is_faulty, [*verdicts, *more], audits)
 
 
@@ -193,27 +202,39 @@ def cases() -> list[Case]:
     few: tuple[Mechanism, ...] = (Canonical(), Canonical(noise="exponential"), *others)
     every, counts = tuple(all_variants()), tuple(task for task in count_tasks() if task.mechanism is None)
     cores = tuple(variant for variant in every if variant.may_release_fewer)
-    groups, values, found = tuple(group_tasks()), tuple(value_tasks()), tuple(discovery_tasks())
+    groups, values, every_found = tuple(group_tasks()), tuple(value_tasks()), tuple(discovery_tasks())
+    shortfalls = tuple(shortfall_tasks())
+    found, weighted = (
+        tuple(task for task in every_found if task.tables.method == method) for method in (LAPLACE, GAUSSIAN)
+    )
     by_weight: dict[Mechanism, int] = {Canonical(): some}
+    shown: dict[Mechanism, int] = {Canonical(): few_draws}
+    by_most: dict[Mechanism, int] = {Canonical(): most}
     by_race: dict[Mechanism, int] = {Canonical(noise="exponential"): few_draws}
+    by_default = {**by_most, **by_race}
     sampler: list[tuple[str, faults.Plant, dict[Mechanism, int]]] = [
         ("class size as printed", faults.printed_class_size, by_race),
         ("biased subset", faults.biased_subset, by_weight),
         ("no thinning", faults.no_thinning, by_race),
         ("no acceptance", faults.no_acceptance, by_weight),
-        ("bounds 7% too low", faults.low_bounds, {Canonical(): most}),
+        ("bounds 7% too low", faults.low_bounds, by_most),
         ("places: one rank off", faults.next_rank, by_weight),
         ("places: range one off", faults.shifted_range, by_weight),
         ("buckets: one rank off", faults.shifted_buckets, by_weight),
     ]
     return [
-        Case("none", nullcontext, False, every, counts, groups, values, found, {Canonical(): most, **by_race}),
+        Case("none", nullcontext, False, every, counts, groups, values, every_found, shortfalls, by_default, shown),
         Case("scale x 1.05", faults.wrong_scale(Fraction(21, 20)), rows=every, audited=by_weight),
         Case("scale x 1.35", faults.wrong_scale(Fraction(27, 20)), rows=few, audited=by_weight),
         Case("factor 2 missing", faults.wrong_scale(Fraction(2)), rows=few, audited=by_weight),
         *(Case(name, plant, rows=few, audited=audited) for name, plant, audited in sampler),
         Case("counts: half the noise planned", faults.planned_with_half_the_noise, counts=counts),
         Case("counts: half the noise drawn", faults.drawn_with_half_the_noise, counts=counts),
+        Case("shortfall: half the noise", faults.shortfall_with_half_the_noise, shortfalls=shortfalls, led=shown),
+        Case("shortfall: scores rounded", faults.shortfall_of_rounded_scores, shortfalls=shortfalls),
+        Case("shortfall: one side moves", faults.shortfall_moved_by_one_side, shortfalls=shortfalls),
+        Case("shortfall: among kept items", faults.shortfall_among_kept_items, found=found),
+        Case("shortfall: among counted items", faults.shortfall_among_counted_items, found=found),
         Case("groups: a user is left in all", faults.left_in_all_groups, groups=groups),
         Case("groups: epsilon for each", faults.whole_epsilon_for_each_group, groups=groups),
         Case("groups: counts as of one list", faults.swap_counted_once_in_groups, groups=groups),
@@ -227,6 +248,9 @@ def cases() -> list[Case]:
         Case("discovery: uncounted items kept", faults.uncounted_items_kept, found=found),
         Case("discovery: counts bounded too", faults.counts_bounded_like_discovery, found=found),
         Case("discovery: delta for each group", faults.whole_delta_for_each_group, found=found),
+        Case("weights: not scaled", faults.weights_not_scaled, found=weighted),
+        Case("weights: threshold for one item", faults.threshold_for_one_item, found=weighted),
+        Case("weights: sigma 5% low", faults.sigma_five_percent_low, found=weighted),
     ]
 
 
@@ -245,9 +269,9 @@ def _examine_by_name(name: str) -> Finding:
     return next(case for case in cases() if case.name == name).examine()
 
 
-def audit_in_stages(mechanism: Mechanism, most: int, seed: int = 1) -> Staged:
+def audit_in_stages(mechanism: Mechanism, most: int, shortfall: Fraction | None = None, seed: int = 1) -> Staged:
     """Audit a sampler by its long input, with more and more draws until it is accused or `most` are drawn."""
-    drawn_from = long_input(mechanism, None, Fraction(1), "add-remove")
+    drawn_from = long_input(mechanism, None, Fraction(1), "add-remove", shortfall)
     entropy, counts, draws, fits = Entropy(random.Random(seed)), Counter[Any](), 0, 1.0  # noqa: S311  # no secret
     for stage in (stage for stage in STAGES if stage <= most):
         try:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "pictures"
 EXAMPLES = ROOT / "examples"
-SCRIPTS = [*sorted((EXAMPLES / "gallery").glob("*.py")), EXAMPLES / "figures.py", EXAMPLES / "discovery_compared.py"]
+COLUMNS = {"COLUMNS": "50"}
+"""The width of the printed lists, in letters: as many as a phone shows."""
+
+OTHERS = ("figures", "discovery_compared", "quality")
+SCRIPTS = [*sorted((EXAMPLES / "gallery").glob("*.py")), *(EXAMPLES / f"{name}.py" for name in OTHERS)]
 
 
 def main() -> None:
@@ -23,7 +28,8 @@ def main() -> None:
             continue
         print(f"running {script.relative_to(ROOT)}", flush=True)
         command = [sys.executable, "-W", "error", str(script), str(FOLDER)]
-        printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+        environment = {**os.environ, **COLUMNS}
+        printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
         (FOLDER / f"{script.stem}.txt").write_text(printed, encoding="utf-8")
 
 

@@ -1,10 +1,10 @@
-"""The top error codes that a product reports, about how many devices hit each, and a budget for the year.
+"""Release the most frequent error codes of a product each month, with counts of devices, from a budget for the year.
 
     python examples/gallery/errors.py            prints the releases
     python examples/gallery/errors.py pictures   and draws pictures/errors.svg
 
-Each device is one user. `split="auto"` spends half of epsilon on which codes, and half on how many; at most five codes
-of a device are scored, so that the counts need less noise. A ledger refuses what the budget does not allow.
+Each device is one user. `split="auto"` spends half of epsilon on the selection and half on the counts. At most five
+codes of a device are scored, so that the counts need less noise. A ledger refuses a release that exceeds the budget.
 
 The reports are made up, with a seed. The releases are drawn with the randomness of the operating system.
 """
@@ -23,7 +23,7 @@ CODES = [f"E{area}{number:02}" for area in range(1, 6) for number in range(1, 61
 
 
 def reports(month: int) -> pa.Table:
-    """Which device reported which code in a month: few codes are common, and one crash may report a code often."""
+    """Return which device reported which code in a month. Few codes are common; a device may report one often."""
     rng = np.random.default_rng(month)
     order = np.random.default_rng(5).permutation(len(CODES))
     often = (1.0 / (2.0 + order)) ** 1.1
@@ -33,13 +33,31 @@ def reports(month: int) -> pa.Table:
 
 
 def truth(table: pa.Table) -> dict[str, int]:
-    """How many devices reported each code. Only made-up data may be shown like this."""
+    """Return how many devices reported each code. Only made-up data may be shown like this."""
     counted = table.group_by("code").aggregate([("device", "count_distinct")]).to_pylist()
     return dict.fromkeys(CODES, 0) | {row["code"]: row["device_count_distinct"] for row in counted}
 
 
+# --8<-- [start:release]
+def monthly(ledger: discreet.Ledger, month: int) -> discreet.Release:
+    """Return the release of one month, charged to the ledger."""
+    source = discreet.events(
+        reports(month),
+        user="device",
+        item="code",
+        domain=CODES,
+        max_items_per_user=PER_DEVICE,
+    )
+    name = f"error codes, month {month}"
+    charge = {"ledger": ledger, "purpose": name, "request_id": name}
+    return discreet.top_k(source, k=K, epsilon=EPSILON, split="auto", **charge)
+
+
+# --8<-- [end:release]
+
+
 def main() -> None:
-    """Releases two months, is refused a third, and draws the first where a folder is given."""
+    """Release two months, be refused a third, and draw the first month if a folder is given."""
     with tempfile.TemporaryDirectory() as folder:
         ledger = discreet.Ledger.create(f"{folder}/budget.db", epsilon=1, unit="devices of the product")
         first = monthly(ledger, 1)
@@ -54,32 +72,18 @@ def main() -> None:
         draw(Path(sys.argv[1]), truth(reports(1)), first)
 
 
-def monthly(ledger: discreet.Ledger, month: int) -> discreet.Release:
-    """Return the release of one month; asked for twice, it is paid once."""
-    table = reports(month)
-    source = discreet.events(table, user="device", item="code", domain=CODES, max_items_per_user=PER_DEVICE)
-    name = f"error codes, month {month}"
-    return discreet.top_k(source, k=K, epsilon=EPSILON, split="auto", ledger=ledger, purpose=name, request_id=name)
-
-
 def draw(folder: Path, devices: dict[str, int], release: discreet.Release) -> None:
-    """Draw the release with its intervals, beside the made-up truth."""
-    from picture import MISSED, RELEASED, drawing
+    """Draw the released counts beside the made-up truth."""
+    from picture import draw_counts, drawing, thumbnail
 
-    counts = release.counts or []
-    places = range(len(counts), 0, -1)
-    values = [count.value for count in counts]
-    errors = [[count.value - count.low for count in counts], [count.high - count.value for count in counts]]
+    counts, label = release.counts or [], "reported it in truth (made up, and never released)"
     with drawing(folder, "errors") as axes:
-        label = "released, with its 95% interval"
-        axes.errorbar(values, places, xerr=errors, fmt="o", color=RELEASED, capsize=4, label=label)
-        true, label = [devices[count.item] for count in counts], "reported it in truth (made up, and never released)"
-        axes.scatter(true, places, marker="x", color=MISSED, zorder=3, label=label)
-        axes.set_yticks(places, [count.item for count in counts])
+        draw_counts(axes, counts, devices, label)
         axes.set(xlabel="devices", ylim=(0.2, len(counts) + 1.8))
-        axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.set_title(f"{K} error codes of {len(CODES)}, epsilon = {EPSILON} in all")
         axes.legend(loc="upper right")
+    with thumbnail(folder, "errors") as axes:
+        draw_counts(axes, counts, devices, label)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""The most frequent error messages, nobody having listed them: they are found in the log itself.
+"""Release the most frequent error messages of a log. No list of messages exists: partition selection finds them.
 
     python examples/gallery/messages.py            prints the releases
     python examples/gallery/messages.py pictures   and draws pictures/messages.svg
 
-Each device is one user. Some messages are common, many are rare, and tens of thousands hold a path or a name that one
-device alone has; none of those may ever show up. Versions of the program spell the same message in three ways.
+Each device is one user. Some messages are common, many are rare, and tens of thousands hold a path or a name that only
+one device has. Such a message must not be released. Versions of the program spell the same message in three ways.
 
 The log is made up, with a seed. The releases are drawn with the randomness of the operating system.
 """
@@ -32,11 +32,11 @@ MESSAGES = [f"{part}: {problem}" for part in PARTS for problem in PROBLEMS]
 OWNERS = ["anouk", "bilal", "carla", "deniz", "esra", "femi", "greta", "hugo"]
 FILES = ["diary.odt", "notice-to-quit.odt", "scan-of-the-knee.png", "loan.pdf", "passwords.txt", "letter-to-mum.odt"]
 SPELLINGS = (str, str.upper, "{}  ".format)
-"""How the versions of the program write a message."""
+"""The spellings of a message by the versions of the program."""
 
 
 def log(seed: int = 4) -> pa.Table:
-    """Which device wrote what: each has one version, a few of the common messages, and often one of its own."""
+    """Return which device wrote what: each has one version, some of the common messages, and often one of its own."""
     rng = np.random.default_rng(seed)
     rows = 100_000
     often = 1.0 / (3.0 + rng.permutation(len(MESSAGES)))
@@ -55,19 +55,24 @@ def log(seed: int = 4) -> pa.Table:
 
 
 def truth(table: pa.Table) -> dict[str, int]:
-    """How many devices wrote each message, spelt exactly so. Only made-up data may be shown like this."""
+    """Return how many devices wrote each message, spelt exactly so. Only made-up data may be shown like this."""
     counted = table.group_by("message").aggregate([("device", "count_distinct")]).to_pylist()
     return {row["message"]: row["device_count_distinct"] for row in counted}
 
 
+# --8<-- [start:release]
 def find(table: pa.Table, spelling: str) -> discreet.Release:
-    """Return the release: messages are found for a delta, and the top-k is selected among those found."""
+    """Find the messages that enough devices wrote, and select among those found."""
     domain = discreet.discovered(delta=DELTA, max_items_per_user=PER_DEVICE, spelling=spelling)
-    return discreet.top_k(discreet.events(table, user="device", item="message", domain=domain), k=K, epsilon=EPSILON)
+    source = discreet.events(table, user="device", item="message", domain=domain)
+    return discreet.top_k(source, k=K, epsilon=EPSILON)
+
+
+# --8<-- [end:release]
 
 
 def main() -> None:
-    """Says what the threshold means, releases with each spelling, compares with the truth, and may draw."""
+    """State the threshold, release with each spelling, compare with the made-up truth, draw if a folder is given."""
     planned = discreet.discovered(delta=DELTA, max_items_per_user=PER_DEVICE).plan(k=K, epsilon=EPSILON)
     print(f"Before anything is read: {planned.describe_threshold()}\n")
 
@@ -99,17 +104,20 @@ def fold(messages: pa.ChunkedArray) -> pa.Array:
 
 def draw(folder: Path, spelt: dict[str, int], meant: dict[str, int], released: set[str], threshold: int) -> None:
     """Draw the first messages with their spellings, and all messages by rank with the threshold."""
-    from picture import drawing
+    from picture import drawing, thumbnail
 
+    is_released = [message in released for message in meant]
     with drawing(folder, "messages", height=8.6, rows=2) as (above, below):
         title = f"{K} messages that nobody listed, epsilon = {EPSILON}, delta = {DELTA}"
         above.figure.suptitle(title, x=0.01, horizontalalignment="left", weight="bold")
         draw_first(above, spelt, meant, released)
-        draw_ranks(below, list(meant.values()), [message in released for message in meant], threshold)
+        draw_ranks(below, list(meant.values()), is_released, threshold)
+    with thumbnail(folder, "messages") as axes:
+        draw_ranks(axes, list(meant.values()), is_released, threshold)
 
 
 def draw_first(axes: Any, spelt: dict[str, int], meant: dict[str, int], released: set[str]) -> None:
-    """Bars for the first messages, and how many devices wrote each in its most common spelling."""
+    """Draw bars for the first messages, and crosses for the devices that wrote the most common spelling."""
     from picture import FAINT, MISSED, RELEASED
 
     first = list(meant)[: K + 4]
@@ -127,14 +135,15 @@ def draw_first(axes: Any, spelt: dict[str, int], meant: dict[str, int], released
 
 
 def draw_ranks(axes: Any, devices: list[int], is_released: list[bool], threshold: int) -> None:
-    """Every message at its true rank and number of devices, with those of one device alone as one line."""
+    """Draw every message at its true rank and number of devices; those of one device alone are one line."""
     from picture import INK, MISSED, QUIET, RELEASED
 
     shared = [
         (rank, count, out) for rank, (count, out) in enumerate(zip(devices, is_released, strict=True), 1) if count > 1
     ]
-    for out, colour, label in ((True, RELEASED, "released"), (False, QUIET, "not released")):
-        axes.scatter(*zip(*[(r, c) for r, c, o in shared if o == out], strict=True), color=colour, s=18, label=label)
+    for out, colour, marker, label in ((True, RELEASED, "o", "released"), (False, QUIET, "x", "not released")):
+        dots = [(rank, count) for rank, count, is_out in shared if is_out == out]
+        axes.scatter(*zip(*dots, strict=True), color=colour, marker=marker, s=20, label=label)
     axes.plot([len(shared) + 1, len(devices)], [1, 1], color=MISSED, linewidth=4, label="of one device alone")
     axes.axhline(threshold, color=INK, linewidth=1, linestyle="--")
     axes.text(len(devices), threshold * 1.15, f"threshold: {threshold} devices", ha="right", color=INK)

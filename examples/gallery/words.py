@@ -1,38 +1,39 @@
-"""The most searched words, out of every word that could be typed: 2.6 times 10^18 of them.
+"""Release the most popular searches, which nobody listed beforehand, in two ways.
 
-    python examples/gallery/words.py            prints the release
+    python examples/gallery/words.py            prints the releases
     python examples/gallery/words.py pictures   and draws pictures/words.svg
 
-A vocabulary read off the searches would tell what somebody typed. So the domain is every string of up to 13 letters.
-It is never written out: what nobody typed has the score zero, and all zeros are one run.
+A list of words read off the searches would reveal what one person typed. Partition selection finds the words that
+enough people searched, at the cost of a delta. The other way has no delta: its domain is every string of up to 13
+letters.
 
-The searches are made up, with a seed. The release is drawn with the randomness of the operating system.
+The searches are made up, with a seed. The releases are drawn with the randomness of the operating system.
 """
 
 import sys
 from pathlib import Path
 from string import ascii_lowercase
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 import discreet
 
-LONGEST = 13
-DOMAIN = discreet.strings(ascii_lowercase, LONGEST)
-PEOPLE, K, EPSILON = 150_000, 12, 1
-COMMON = [
+PEOPLE, K, EPSILON, DELTA, PER_PERSON, LONGEST = 40_000, 30, 1, "1e-8", 3, 13
+WORDS = [
     "weather", "maps", "news", "translate", "mail", "football", "recipes", "calculator", "flights", "jobs",
     "lottery", "music", "games", "horoscope", "hotels", "traffic", "cinema", "pizza", "radio", "chess",
     "pharmacy", "trains", "museum", "tickets", "yoga", "bicycle", "garden", "shoes", "library", "swimming",
+    "passport", "mushrooms", "kayak", "telescope", "origami", "beekeeping", "opera", "sailing", "pottery", "falconry",
 ]  # fmt: skip
 
 
 def searches(seed: int = 11) -> pa.Table:
-    """Who searched what: common words, and words that only one person ever typed: names, secrets, typing errors."""
+    """Return who searched what: common words, and strings that one person typed: names, secrets, typing errors."""
     rng = np.random.default_rng(seed)
-    fame = 1.0 / (4.0 + np.arange(len(COMMON)))
-    common = rng.choice(COMMON, 4 * PEOPLE, p=fame / fame.sum())
+    fame = np.geomspace(60.0, 1.0, len(WORDS))
+    common = rng.choice(WORDS, 2 * PEOPLE, p=fame / fame.sum())
     letters = rng.choice(list(ascii_lowercase), (PEOPLE // 2, LONGEST))
     rare = ["".join(each[: rng.integers(6, LONGEST + 1)]) for each in letters]
     person = np.concatenate([rng.integers(0, PEOPLE, len(common)), rng.integers(0, PEOPLE, len(rare))])
@@ -40,50 +41,80 @@ def searches(seed: int = 11) -> pa.Table:
 
 
 def truth(table: pa.Table) -> dict[str, int]:
-    """How many different people searched each common word. Only made-up data may be shown like this."""
+    """Return how many people searched each word. Only made-up data may be shown like this."""
     counted = table.group_by("word").aggregate([("person", "count_distinct")]).to_pylist()
-    people = {row["word"]: row["person_count_distinct"] for row in counted}
-    return {word: people.get(word, 0) for word in COMMON}
+    return {row["word"]: row["person_count_distinct"] for row in counted}
+
+
+# --8<-- [start:release]
+def release_with_delta(table: pa.Table) -> discreet.Release:
+    """Find the words that enough people searched, and select among those found."""
+    domain = discreet.discovered(delta=DELTA, max_items_per_user=PER_PERSON)
+    source = discreet.events(table, user="person", item="word", domain=domain)
+    return discreet.top_k(source, k=K, epsilon=EPSILON)
+
+
+def release_without_delta(table: pa.Table) -> discreet.Release:
+    """Select among all strings of up to 13 letters."""
+    domain = discreet.strings(ascii_lowercase, LONGEST)
+    source = discreet.events(table, user="person", item="word", domain=domain)
+    return discreet.top_k(source, k=K, epsilon=EPSILON)
+
+
+# --8<-- [end:release]
 
 
 def main() -> None:
-    """Releases, compares with the truth, which is made up, and draws where a folder is given."""
+    """Release with each domain, compare with the made-up truth, and draw if a folder is given."""
     table = searches()
-
-    source = discreet.events(table, user="person", item="word", domain=DOMAIN)
-    release = discreet.top_k(source, k=K, epsilon=EPSILON)
-
-    print(f"The top {K} of {release.d:,} possible words, sorted by name:")
-    print("\n".join(f"  {word}" for word in sorted(release.items)))
-    print(f"epsilon = {release.guarantee.epsilon} for one person added or removed, by {release.guarantee.mechanism!r}")
+    found, pure = release_with_delta(table), release_without_delta(table)
+    print(f"With a delta:\n{found}\n\nWithout:\n{pure}")
 
     people = truth(table)
-    ranked = sorted(COMMON, key=lambda word: -people[word])
-    typed = len(set(table["word"].to_pylist()))
-    found = len(set(ranked[:K]) & set(release.items))
-    print(f"\nIn the made-up truth, {typed:,} words were typed, and {found} of these are the {K} most searched.")
+    never = [word for word in pure.items if word not in people]
+    best = set(sorted(people, key=lambda word: -people[word])[:K])
+    print(f"\nIn the made-up truth, {len(people):,} strings were typed. Nobody typed {len(never)} of the second list.")
+    print(f"In the first list, {len(best & set(found.items))} of these are among the {K} most searched.")
     if len(sys.argv) > 1:
-        draw(Path(sys.argv[1]), ranked, people, set(release.items))
+        draw(Path(sys.argv[1]), people, set(found.items), set(pure.items), found.guarantee.threshold or 0)
 
 
-def draw(folder: Path, ranked: list[str], people: dict[str, int], released: set[str]) -> None:
-    """Draw the common words by how many people searched them, coloured by what was released."""
-    from picture import FAINT, MISSED, RELEASED, drawing
+def draw(folder: Path, people: dict[str, int], found: set[str], pure: set[str], threshold: int) -> None:
+    """Draw the picture and its thumbnail."""
+    from picture import INK, drawing, thumbnail
 
-    shown = ranked[: 2 * K]
-    colours = [RELEASED if word in released else MISSED if i < K else FAINT for i, word in enumerate(shown)]
-    with drawing(folder, "words", height=5.4) as axes:
-        places = range(len(shown), 0, -1)
-        axes.barh(places, [people[word] for word in shown], color=colours, height=0.75)
-        axes.set_yticks(places, shown)
-        axes.set(xlabel="people who searched it (made up, and never released)")
-        axes.xaxis.set_major_formatter("{x:,.0f}")
-        axes.set_title(f"{K} words of up to {LONGEST} letters, epsilon = {EPSILON}")
-        axes.grid(axis="y", visible=False)
-        kinds = {"released": RELEASED, "in the true top 12, and not released": MISSED, "neither": FAINT}
-        for label, colour in kinds.items():
-            axes.bar(0, 0, color=colour, label=label)
-        axes.legend(loc="lower right")
+    shown = sorted(WORDS, key=lambda word: -people.get(word, 0))
+    with drawing(folder, "words", height=7.2) as axes:
+        draw_words(axes, shown, people, found, pure)
+        axes.axvline(threshold, linewidth=1, linestyle="--", color=INK)
+        axes.text(threshold * 1.06, 0.4, f"threshold: {threshold} people", fontsize=10)
+        axes.set_yticks(range(len(shown), 0, -1), shown, fontsize=9)
+        axes.set(xlabel="people who searched it (made up, and never released)", ylim=(-0.2, len(shown) + 0.8))
+        axes.set_title(f"{K} words that nobody listed, epsilon = {EPSILON}")
+        axes.legend(loc="lower right", bbox_to_anchor=(1, 0.05))
+    with thumbnail(folder, "words") as axes:
+        draw_words(axes, shown[::3], people, found, pure)
+        axes.axvline(threshold, linewidth=2, linestyle="--", color=INK)
+
+
+def draw_words(axes: Any, shown: list[str], people: dict[str, int], found: set[str], pure: set[str]) -> None:
+    """Draw the made-up truth, with a mark for the lists that have the word."""
+    from picture import GREY, MISSED, RELEASED
+
+    kinds = {
+        "in both lists": (lambda word: word in pure and word in found, RELEASED, "o"),
+        "in the list with a delta alone": (lambda word: word in found and word not in pure, MISSED, "D"),
+        "in the list without a delta alone": (lambda word: word in pure and word not in found, RELEASED, "s"),
+        "in neither": (lambda word: word not in found and word not in pure, GREY, "x"),
+    }
+    for label, (belongs, colour, marker) in kinds.items():
+        dots = [(people[word], len(shown) - i) for i, word in enumerate(shown) if belongs(word)]
+        if dots:
+            axes.scatter(*zip(*dots, strict=True), color=colour, marker=marker, s=36, label=label, zorder=3)
+    axes.set_xscale("log")
+    axes.set_xticks([200, 500, 1_000, 2_000, 5_000])
+    axes.minorticks_off()
+    axes.xaxis.set_major_formatter("{x:,.0f}")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.peeling import Peeling
 from discreet.privacy import Sensitivity
 from discreet.release.guarantee import Guarantee
-from discreet.release.release import Count, Release
+from discreet.release.release import Count, Release, Shortfall
 from discreet.release.topk import top_k
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ __all__ = [
     "Release",
     "Sampler",
     "Sensitivity",
+    "Shortfall",
     "Sketch",
     "TableSource",
     "UnlistedGroups",

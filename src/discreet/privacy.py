@@ -238,14 +238,14 @@ class Sensitivity:
         return made.with_l1(positive(data["l1"], "sensitivity l1")) if "l1" in data else made
 
 
-_OF_COUNTS = Sensitivity()
+OF_COUNTS = Sensitivity()
 """The sensitivity of counts of users."""
 
 
 def sensitivity_or_default(given: Any) -> Sensitivity:
     """Return the given sensitivity, or that of counts of users for None; raise for anything else."""
     if given is None:
-        return _OF_COUNTS
+        return OF_COUNTS
     if not isinstance(given, Sensitivity):
         raise InvalidTypeError(f"sensitivity must be a Sensitivity(down=..., up=...), not {quote(given)}")
     return given

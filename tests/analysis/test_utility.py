@@ -12,7 +12,7 @@ from discreet.analysis.canonical_odds import massive_cells
 from discreet.analysis.goals import GOALS, goals, is_reached
 from discreet.evidence.law import law
 from discreet.exact.ball import log_binomial, log_binomial_float, log_binomial_ratio, precision
-from discreet.mechanisms.canonical_classes import Classes, Losses
+from discreet.mechanisms.canonical import Classes, Losses
 from discreet.mechanisms.noise import NOISES
 from discreet.sources.arrays.array import array_source
 

@@ -41,6 +41,18 @@ def test_json_reads_back(done):
     assert done(*SELECT, "--format", "csv").splitlines() == ["item", "disk full", "timeout"]
 
 
+def test_the_gaussian_method_needs_no_bound(done):
+    asked = ("--discover", "--delta", "1e-8", "--method", "gaussian", "-k", "2", "--epsilon", "20")
+    data = json.loads(done("select", "logs.parquet", *FOUND[:4], *asked, "--json"))
+    assert data["items"] == ["disk full", "timeout"]
+    found = data["guarantee"]["discovery"]
+    assert (found["method"], found["max_items_per_user"]) == ("gaussian", 100)
+    assert discreet.Release.from_dict(data).guarantee.discovery.epsilon == 10
+    text = done("plan", *asked[:-1], "1")
+    assert text.startswith("The threshold is 66 people. An item that fewer than about 53 people touched")
+    assert "at most 7 items count" in done("plan", *asked, "--max-items-per-user", "7")
+
+
 def test_kinds_parts_and_groups(done):
     codes = ("select", "logs.parquet", *FOUND[:2], "--item", "code", *FOUND[4:], "--kind", "integer", "-k", "1")
     data = json.loads(done(*codes, "--epsilon", "20", "--discovery-epsilon", "15", "--json"))
@@ -56,6 +68,7 @@ def test_kinds_parts_and_groups(done):
         (("--delta", "0.5"), "delta must be above zero and at most 0.001, not '0.5'"),
         (("--kind", "text"), "kind must be one of string, integer, date, boolean, not 'text'"),
         (("--spelling", "lower"), "spelling must be one of exact, casefold, trim, both, not 'lower'"),
+        (("--method", "gauss"), "method must be one of laplace, gaussian, not 'gauss'; did you mean gaussian?"),
         (("--domain", "movies.csv:movie"), "domain must be left out with discover"),
         (("--label", "title"), "label must be left out with discreet.discovered"),
         (("--discovery-epsilon", "20"), "epsilon of discovered must be below 20, the epsilon of the release"),

@@ -150,7 +150,7 @@ def test_every_example_is_found(done):
 def test_the_examples_of_select_do_what_they_say(done, files):
     discreet.Ledger.create("budget.db", epsilon=1, unit="users")
     found = [example for example in examples(done("select", "--help")) if not re.search("[|<>] ", example)]
-    assert len(found) == 21
+    assert len(found) == 22
     for example in found:
         out, k = done(*shlex.split(example)[1:]), int(re.search(r"-k (\d+)", example)[1])
         if "--mechanism core" in example:

@@ -491,7 +491,7 @@ def test_a_password_is_never_printed(call, ratings, monkeypatch, args, debug):
 
 def test_a_password_is_not_in_a_traceback_either(call, monkeypatch):
     def broken(url, **_):
-        raise RuntimeError(f"no answer from {url.database}")
+        raise RuntimeError(f"no answer from {url}")
 
     monkeypatch.setattr(events, "events", broken)
     monkeypatch.setenv("DISCREET_DEBUG", "1")

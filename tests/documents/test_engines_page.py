@@ -1,35 +1,42 @@
-"""Every snippet of docs/engines.md runs where its engine does."""
+"""Every snippet of docs/engines.md and docs/databases.md runs where its engine does."""
 
-import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
-import pandas
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
 import discreet
+import site_pages
 from engines import postgres, spark  # noqa: F401  # fixtures
+from site_pages import blocks, with_programs
 
-PAGE = (Path(__file__).parents[2] / "docs" / "engines.md").read_text(encoding="utf-8")
-SNIPPETS = dict(re.findall(r"^```python title=\"(\w+)\"\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
+SNIPPETS = {title: text for page in ("engines.md", "databases.md") for _, title, text in blocks(page)}
 
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """A folder with the files that the page names."""
+    """A folder with the files that the pages name."""
     monkeypatch.chdir(tmp_path)
     columns = {"user_id": lambda i: i % 97, "movie_id": lambda i: i * i % 50, "stars": lambda i: i % 5 + 1}
     ratings = pa.table({name: [value(i) for i in range(3000)] for name, value in columns.items()})
     pa.parquet.write_table(ratings, "ratings1.parquet")
-    Path("movies.csv").write_text(
-        "movie_id,title\n" + "".join(f"{i},Movie {i:02}\n" for i in range(50)), encoding="utf-8"
-    )
+    movies = pa.table({"movie_id": range(50), "title": [f"Movie {i:02}" for i in range(50)]})
+    pa.csv.write_csv(movies, "movies.csv")
     with duckdb.connect("ratings.ddb") as connection:
         connection.execute("CREATE TABLE ratings AS SELECT * FROM 'ratings1.parquet'")
         connection.execute("CREATE TABLE movies AS SELECT * FROM 'movies.csv'")
-    return ratings
+    with closing(sqlite3.connect("ratings.db")) as connection:
+        for name, table in (("ratings", ratings), ("movies", movies)):
+            connection.execute(f"CREATE TABLE {name} ({', '.join(table.column_names)})")
+            rows = [tuple(row.values()) for row in table.to_pylist()]
+            connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * table.num_columns)})", rows)  # noqa: S608  # our names
+        connection.commit()
+    return {"ratings": ratings, "movies": movies}
 
 
 def run(name, **names):
@@ -37,30 +44,46 @@ def run(name, **names):
 
     # Spark looks for files from where its server was started.
     text = SNIPPETS[name].replace('("ratings', f'("{Path.cwd()}/ratings').replace('("movies', f'("{Path.cwd()}/movies')
-    scope = {"discreet": discreet, "pandas": pandas, "ibis": ibis, **names}
-    exec(compile(text if name == "spark" else SNIPPETS[name], f"engines.md {name}", "exec"), scope)  # noqa: S102  # our own page
+    scope = {"discreet": discreet, "ibis": ibis, **names}
+    exec(compile(text if name == "spark" else SNIPPETS[name], f"snippet {name}", "exec"), scope)  # noqa: S102  # our own page
     assert len(scope["release"].items) == 10
     assert scope["release"].private
 
 
+def run_shell(url, folder):
+    environment = {**with_programs(folder), "DATABASE": url}
+    printed = site_pages.run(
+        "bash", "-euo", "pipefail", "-c", SNIPPETS["shell"], folder=folder, environment=environment
+    )
+    assert printed.startswith("Top 10 of 50 items")
+
+
 def test_all_snippets_are_known():
-    assert set(SNIPPETS) == {"file", "pandas", "postgres", "spark", "ibis"}
+    assert set(SNIPPETS) == {"file", "shell", "url", "spark", "ibis"}
 
 
-@pytest.mark.parametrize("name", ["file", "pandas", "ibis"])
+@pytest.mark.parametrize("name", ["file", "ibis"])
 def test_snippets_on_duckdb_run(name, here):
     run(name)
 
 
+@pytest.mark.parametrize("url", ["duckdb://ratings.ddb", "sqlite://ratings.db"])
+def test_snippets_on_database_files_run(url, here, tmp_path):
+    run("url", url=url)
+    run_shell(url, tmp_path)
+
+
 @pytest.mark.slow
 @pytest.mark.xdist_group("postgres")
-def test_the_snippet_on_postgres_runs(here, postgres):  # noqa: F811
+def test_snippets_on_postgres_run(here, tmp_path, postgres):  # noqa: F811
     import ibis
 
     connection = ibis.connect(postgres)
-    connection.create_table("ratings", here, overwrite=True)
+    for name, table in here.items():
+        connection.create_table(name, table, overwrite=True)
     connection.disconnect()
-    run("postgres", url=postgres)
+    run("url", url=postgres)
+    run_shell(postgres, tmp_path)
 
 
 @pytest.mark.long

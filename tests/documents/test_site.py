@@ -66,7 +66,17 @@ def test_every_picture_has_a_dark_version_and_the_first_page_has_one(site):
             assert "#ffffff" in drawn[0]
             assert "#ffffff" not in drawn[1]
             assert re.sub("#[0-9a-f]{6}", "", drawn[0]) == re.sub("#[0-9a-f]{6}", "", drawn[1])
-    assert len(pictures_of(site / "index.html")) == 2
+    assert [name.partition("#")[0] for name in pictures_of(site / "index.html")[::2]] == [
+        *("pictures/movies.svg", "pictures/navigation.svg")
+    ]
+
+
+def test_the_picture_of_the_navigation_has_every_title(site):
+    drawn = (site / "pictures" / "navigation.svg").read_text(encoding="utf-8")
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    titles = re.findall(r"^ {6}- \"?(.+?)\"?: [\w/-]+\.md$", nav, re.MULTILINE)
+    assert len(titles) > 40
+    assert [title for title in titles if f"<!-- {title} -->" not in drawn] == []
 
 
 def test_every_fence_became_a_block(site):
@@ -128,6 +138,38 @@ def test_code_fits_its_page(chromium, site, width):
     assert blocks > 100
 
 
+def test_a_wide_table_scrolls_inside_its_own_box_on_a_phone(chromium, site):
+    chromium.open(site / "comparison.html", 390)
+    boxes = chromium.ask("""new Promise(resolve => setTimeout(() => resolve(
+        [...document.querySelectorAll("article table")].map(table => {
+            const box = table.closest(".md-typeset__scrollwrap"), cell = table.querySelector("tbody td")
+            box.scrollLeft = 100
+            return [box.scrollWidth, box.clientWidth, box.scrollLeft, cell.getBoundingClientRect().left
+                    - box.getBoundingClientRect().left]
+        })), 500))""")
+    assert len(boxes) >= 2
+    for content, width, moved, first in boxes:
+        assert width < 390 < content
+        # The names in the first column stay.
+        assert (moved, round(first)) == (100, 1)
+
+
+@pytest.mark.parametrize(("width", "columns"), [(390, 1), (1280, 3)])
+def test_the_gallery_is_a_grid_of_cards_that_are_links(chromium, site, width, columns):
+    chromium.open(site / "gallery" / "index.html", width)
+    cards = chromium.ask("""[...document.querySelectorAll(".stories li")].map(card => {
+        const box = card.getBoundingClientRect()
+        const [picture] = [...card.querySelectorAll("img")].filter(each => each.offsetWidth)
+        card.scrollIntoView()
+        const seen = card.getBoundingClientRect()
+        const there = document.elementFromPoint(seen.left + seen.width / 2, seen.top + seen.height - 5)
+        return [Math.round(box.left), picture.naturalWidth > 0, there.closest("a")?.getAttribute("href")]
+    })""")
+    assert len(cards) == len(list((ROOT / "examples" / "gallery").glob("*.py"))) - 1
+    assert len({left for left, _, _ in cards}) == columns
+    assert all(is_drawn and (site / "gallery" / link).is_file() for _, is_drawn, link in cards)
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_site_has_a_look_of_its_own_in_the_light_and_in_the_dark(chromium, site, dark):
     chromium.open(site / "index.html", 1280, dark)
@@ -142,13 +184,14 @@ def test_the_site_has_a_look_of_its_own_in_the_light_and_in_the_dark(chromium, s
     assert heading.startswith("ui-serif")
     seen = chromium.ask("""[...document.querySelectorAll(".picture img")]
         .filter(e => e.getClientRects().length).map(e => e.getAttribute("src"))""")
-    assert seen == ["pictures/movies-dark.svg#only-dark" if dark else "pictures/movies.svg#only-light"]
+    ending = "-dark.svg#only-dark" if dark else ".svg#only-light"
+    assert seen == [f"pictures/{name}{ending}" for name in ("movies", "navigation")]
 
 
 @pytest.mark.skipif(browser.CHROMIUM is None, reason="there is no Chromium to open the site with")
 def test_the_site_opens_from_the_disk_and_its_search_finds(site, tmp_path):
     with browser.page(tmp_path) as page:
-        for name in ("index", "choosing", "groups", "gallery/words", "gallery/charts", "cli"):
+        for name in ("index", "epsilon", "groups", "gallery/words", "gallery/charts", "cli"):
             page.open(site / f"{name}.html", width=400)
             assert page.ask("document.documentElement.scrollWidth") <= 400, name
             assert page.ask("[...document.images].every(image => image.complete && image.naturalWidth > 0)"), name
@@ -160,7 +203,7 @@ def test_the_site_opens_from_the_disk_and_its_search_finds(site, tmp_path):
             const look = setInterval(() => {
                 const [field] = inside("input"), links = inside("a[href*='.html']").map(link => link.href)
                 if (field && field.value == "") {
-                    field.value = "neighbours"
+                    field.value = "group privacy"
                     field.dispatchEvent(new InputEvent("input", {bubbles: true, composed: true}))
                 }
                 if (links.length) (clearInterval(look), resolve(links))

@@ -23,7 +23,10 @@ from discreet.evidence.discovery import (
 )
 from discreet.evidence.verify import as_report
 from discreet.exact.entropy import Entropy
+from discreet.mechanisms import weighted_discovery
 from discreet.mechanisms.discovery import Discovery
+from discreet.mechanisms.weighted_discovery import WeightedDiscovery
+from discreet.sources.events.unlisted import UnlistedScoring
 from self_test import cases
 
 TASKS = {str(task.tables): task for task in discovery_tasks()}
@@ -36,7 +39,11 @@ def test_neighbours_need_no_more_than_delta(name):
     verdict = TASKS[name].examine()
     assert verdict.holds, verdict.failures
     # A delta that the threshold just needs: some user's own items are found as often as it allows.
-    assert verdict.kept > (0.999 if "add-remove" in name else 0.3)
+    if "weights" in name:
+        # Half of delta is for noise on items that others have too, of which thresholds show little.
+        assert (0.499 if "add-remove" in name else 0.249) < verdict.kept < 0.501
+    else:
+        assert verdict.kept > (0.999 if "add-remove" in name else 0.3)
     assert verdict.worst <= 1 + 1e-9
     assert verdict.pairs >= 100
 
@@ -51,10 +58,10 @@ def test_tables_have_every_user_and_items_around_the_threshold():
     assert len(read) == len(tables.bases()) * len(tables.users())
     counting = {n for (touched,) in read for _, n, _ in touched}
     assert {1, 2, tables.threshold - 1, tables.threshold, tables.threshold + 1} <= counting
-    # A user of four items, of which three count, finds no fourth.
-    assert sorted(n for _, n, _ in read[15][0]) == [1, 1, 1]
-    assert len(list(tables.pair_up(read))) == 6 * 15
-    assert len(list(SmallTables(3, "swap").pair_up(read))) == 6 * 15 * 16 // 2
+    # Of a user of four items three count, and the fourth is there for shortfalls alone.
+    assert sorted(n for _, n, _ in read[15][0]) == [0, 1, 1, 1]
+    assert len(list(tables.pair_up(read))) == 7 * 15
+    assert len(list(SmallTables(3, "swap").pair_up(read))) == 7 * 15 * 16 // 2
 
 
 @pytest.mark.some(2)
@@ -63,7 +70,7 @@ def test_tables_have_every_user_and_items_around_the_threshold():
     [
         (planted_faults.threshold_one_less, {"delta", "threshold", "drawn"}),
         (planted_faults.all_items_of_a_user_count, {"delta", "people"}),
-        (planted_faults.rows_as_people, {"delta", "people"}),
+        (planted_faults.rows_as_people, {"delta", "people", "shortfall"}),
         (planted_faults.uncounted_items_kept, {"delta", "people", "chance"}),
         (planted_faults.counts_bounded_like_discovery, {"delta", "rate"}),
     ],
@@ -81,6 +88,75 @@ def test_groups_that_each_have_all_of_delta_are_caught():
         verdict = TASKS["l = 1, each user in many of 2 groups, add-remove"].examine()
         assert TASKS["l = 1, each user in one of 2 groups, add-remove"].examine().holds
     assert {failure.check for failure in verdict.failures} == {"delta", "threshold"}
+
+
+WEIGHTED = TASKS["weights, l = 3, add-remove"]
+
+
+@pytest.mark.some(2)
+@pytest.mark.parametrize(
+    ("plant", "checks"),
+    [
+        (planted_faults.weights_not_scaled, {"alone", "delta", "people"}),
+        (planted_faults.threshold_for_one_item, {"alone", "threshold"}),
+        (planted_faults.sigma_five_percent_low, {"sigma"}),
+        (planted_faults.all_items_of_a_user_count, {"people"}),
+        (planted_faults.rows_as_people, {"people"}),
+    ],
+    ids=lambda each: getattr(each, "__name__", ""),
+)
+def test_planted_faults_of_weights_are_caught(plant, checks):
+    with plant():
+        verdict = WEIGHTED.examine()
+    assert checks <= {failure.check for failure in verdict.failures}
+    assert verdict.cells()[-1] == "FAILS"
+
+
+def test_weights_of_each_group_alone_are_caught(monkeypatch):
+    """As if m were the items of a user in one group, so that a user of two groups has twice the squared weight."""
+    right = UnlistedScoring._count_users
+
+    def count_apart(self, by_user, table, key, within=()):
+        apart = by_user.mutate(who=by_user.who.cast("string") + "/" + by_user.grp.cast("string"))
+        return right(self, apart, table, key, within)
+
+    monkeypatch.setattr(UnlistedScoring, "_count_users", count_apart)
+    verdict = TASKS["weights, l = 1, each user in many of 2 groups, add-remove"].examine()
+    assert {"people", "alone"} <= {failure.check for failure in verdict.failures}
+
+
+def test_draws_by_gaussian_noise_are_judged(monkeypatch):
+    assert misdrawn("gaussian") == []
+    right = WeightedDiscovery.sample_kept
+
+    def keep_all(self, entropy, totals, items):
+        return np.where(totals >= self.cutoff, items, right(self, entropy, totals, items))
+
+    monkeypatch.setattr(WeightedDiscovery, "sample_kept", keep_all)
+    assert [failure.check for failure in misdrawn("gaussian")] == ["drawn"]
+    monkeypatch.undo()
+    monkeypatch.setattr(weighted_discovery, "least_sigma", lambda *terms: Fraction(1, 2))
+    assert "drawn" in [failure.check for failure in misdrawn("gaussian")]
+
+
+@pytest.mark.parametrize(("items", "adjacency", "groups"), list(product([1, 3], ["add-remove", "swap"], [1, 2])))
+def test_the_definition_of_weights_is_that_of_the_library(items, adjacency, groups):
+    for epsilon, delta in (("2", "1e-3"), ("20", "1e-9"), ("1/7", "1e-5")):
+        made = WeightedDiscovery(Fraction(epsilon), Fraction(delta), items, adjacency, groups)
+        sigma = defined.least_sigma(made.epsilon, made.delta, adjacency)
+        assert sigma * (1 - 1e-9) <= made.sigma <= sigma * (1 + 2**-22)
+        assert defined.round_up_to_bits(sigma, 24) == made.sigma
+        cutoff = defined.least_weighted_threshold(float(made.sigma), made.delta, items * groups, adjacency)
+        assert cutoff == made.cutoff
+
+
+def test_people_are_weighed_by_what_counts_in_all_groups():
+    rows = [("ann", 0, "a"), ("ann", 1, "b"), ("bob", 1, "b"), ("bob", 1, "b"), ("cid", 1, "a")]
+    both = defined.count_people(rows, 1, "key", 2, one_group=False, is_weighted=True)
+    assert both == [{"a": (724, 1)}, {"b": (724 + 1024, 2), "a": (1024, 1)}]
+    many = [("ann", 0, item) for item in "abcdefgh"]
+    (found,) = defined.count_people(many, 4, "key", 1, one_group=False, is_weighted=True)
+    assert sorted(n for n, _ in found.values()) == [0] * 4 + [512] * 4
 
 
 def test_what_is_drawn_is_judged(monkeypatch):
@@ -160,7 +236,7 @@ def test_the_divergence_is_the_larger_of_both_directions():
 def test_what_is_found_is_printed():
     with planted_faults.rows_as_people():
         verdict = DiscoveryTask(FEW.tables, FEW.trials[:1]).examine()
-    assert verdict.cells()[:6] == ("1", "-", "add-remove", f"{FEW.tables.threshold}", "1", "42")
+    assert verdict.cells()[:7] == ("laplace", "1", "-", "add-remove", f"{FEW.tables.threshold}", "1", "49")
     said = "\n".join(failure.what for failure in verdict.failures)
     assert "of delta at" in said
     assert "are found to count, by definition" in said
@@ -173,12 +249,15 @@ def test_the_report_of_the_command_line_lists_discovery():
     assert list(found) == ["holds", "pairs", "verdicts", "discovery"]
     (row,) = found["discovery"]
     assert (row["max_items_per_user"], row["each_user"], row["adjacency"]) == (1, None, "add-remove")
-    assert (row["pairs"], row["holds"], row["failures"]) == (42, True, [])
+    assert (row["pairs"], row["holds"], row["failures"]) == (49, True, [])
 
 
 def test_all_of_it_is_in_the_self_test():
     planted = [case for case in cases() if case.name.startswith("discovery")]
     assert len(planted) == 6
-    assert all(case.found == tuple(TASKS.values()) for case in planted)
+    assert all(case.found == tuple(TASKS.values())[:10] for case in planted)
+    weights = [case for case in cases() if case.name.startswith("weights")]
+    assert len(weights) == 3
+    assert all(case.found == tuple(TASKS.values())[10:] for case in weights)
     assert {task.tables.adjacency for task in discovery_tasks("swap")} == {"swap"}
     assert EPSILON < 2

@@ -22,12 +22,22 @@ from discreet.evidence.audit import long_input, telling_pair
 from discreet.evidence.verify import verify_witness
 from discreet.evidence.visible_laws import ExpectedLaw, expected_law, forms_of, releases, source_of
 from discreet.exact.entropy import Entropy
-from discreet.mechanisms import canonical, canonical_nested, core, histogram, joint, oneshot, peeling
+from discreet.mechanisms import (
+    canonical,
+    canonical_nested,
+    core,
+    histogram,
+    joint,
+    oneshot,
+    peeling,
+    weighted_discovery,
+)
 from discreet.mechanisms.discovery import Discovery
 from discreet.release.topk import top_k
 from discreet.sources.arrays.positions import PositionFinder
 from discreet.sources.arrays.sorting import BucketColumn
-from discreet.sources.events.unlisted import UnlistedScoring
+from discreet.sources.events import unlisted
+from discreet.sources.events.unlisted import UnlistedScoring, UnlistedTableSnapshot
 
 CASES = {case.name: case for case in self_test.cases()}
 PLACES = {
@@ -46,10 +56,16 @@ PLACES = {
         Entropy: ["subset"],
         PositionFinder: ["find", "find_selected"],
         BucketColumn: ["raw"],
-        discreet.release.request: ["l1_distance", "make_count_mechanism", "sample_discrete_laplace"],
+        discreet.release.request: ["find_lead", "l1_distance", "make_count_mechanism", "sample_discrete_laplace"],
         discreet.release.counts: ["l1_steps_by_group"],
         discreet.release.discovery_request: ["make_count_mechanism"],
+        discreet.release.discovery_request.DiscoveryRequest: ["_release_found"],
+        discreet.release.shortfall: ["shortfall_steps"],
+        discreet.release.shortfall.ShortfallMechanism: ["add_noise"],
         Discovery: ["threshold", "keep_probability", "share_of_group"],
+        UnlistedTableSnapshot: ["runs"],
+        weighted_discovery: ["least_sigma", "least_cutoff"],
+        unlisted: ["weigh_on_engine"],
         UnlistedScoring: ["_count_users", "_add_up_by_user", "_drop_uncounted", "_hash"],
         discreet.evidence.groups: ["choose_groups"],
         discreet.release.grouped_request: ["GroupShare"],
@@ -96,6 +112,24 @@ def test_too_little_noise_of_counts_is_caught(name):
     finding = CASES[name].examine()
     assert finding.verdict == "caught"
     assert ("noise" if "drawn" in name else "rate") in finding.by_verify()
+
+
+@pytest.mark.some(2)
+@pytest.mark.parametrize(
+    ("name", "checks"),
+    [
+        ("half the noise", {"epsilon", "shortfall", "rate", "definition"}),
+        ("scores rounded", {"epsilon", "shortfall", "definition"}),
+        ("one side moves", {"shortfall", "rate", "definition", "bounds"}),
+        ("among kept items", {"definition"}),
+        ("among counted items", {"people", "shortfall", "delta"}),
+    ],
+)
+def test_faults_of_the_shortfall_are_caught(name, checks):
+    case = CASES[f"shortfall: {name}"]
+    finding = replace(case, shortfalls=case.shortfalls[:1], found=case.found[:1]).examine()
+    assert finding.verdict == "caught"
+    assert {failure.check for verdict in finding.verdicts for failure in verdict.failures} == checks
 
 
 def test_too_little_noise_of_values_is_caught():

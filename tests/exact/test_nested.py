@@ -7,8 +7,7 @@ import pytest
 from flint import arb
 
 from discreet.exact.ball import log_binomial, precision
-from discreet.exact.nested import Cells, Enclosure, Levels, log_slack
-from discreet.exact.nested_grid import _add_levels, begin, make_plan, tighten
+from discreet.exact.nested import Cells, Enclosure, Levels, _add_levels, begin, log_slack, make_plan, tighten
 
 SHAPES = [(1, 1), (3, 40), (200, 7), (1000, 10**4), (50, 10**9), (7, 2**63 - 1), (3000, 2**63 - 3000)]
 """K and m."""

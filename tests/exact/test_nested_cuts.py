@@ -5,11 +5,13 @@ import itertools
 import numpy as np
 import pytest
 
-from discreet.exact import nested_grid
-from discreet.exact.nested import Cells, Enclosure, Levels
-from discreet.exact.nested_grid import (
+from discreet.exact import nested
+from discreet.exact.nested import (
     SAG,
     WASTE,
+    Cells,
+    Enclosure,
+    Levels,
     _add_levels,
     _add_up,
     _are_easy,
@@ -131,7 +133,7 @@ def test_few_cells_enclose_little_more_than_all_mass(k, m, monkeypatch):
         rounds.append(given)
         return _refine(*given)
 
-    monkeypatch.setattr(nested_grid, "_refine", count)
+    monkeypatch.setattr(nested, "_refine", count)
     planned, fitted, counts = [], [], []
     for shape, epsilon in itertools.product(SHAPES, (1.0, 0.05, 0.001)):
         top, bottom = sides(shape, k, m, epsilon)
@@ -241,6 +243,7 @@ def test_what_plans_share_is_read_only_whole_numbers():
     assert not any(each.flags.writeable for each in [*shared, plan.line.largest.b, plan.line.largest.log_r])
     assert not line.largest.width.flags.writeable
     assert not any(each.flags.writeable for each in [*line.a, line.b, line.largest.b, line.largest.log_r])
+    assert not any(each.flags.writeable for each in [line.sums.heights, line.sums.factors])
     every = plan.every_a
     assert (every.first.tolist(), every.last.tolist(), every.log_mass.tolist()) == ([1], [9], [0.0])
     assert {each.dtype for each in (*shared[:5], every.first, every.last)} == {np.dtype(np.int64)}

@@ -744,6 +744,38 @@ def _read_schema():
     return files("discreet.publish").joinpath("charts.schema.json").read_text("utf-8")
 
 
+def shortfalls():
+    """Give the name of each release with a shortfall, and what makes it."""
+    for mechanism in [*MECHANISMS, CEIL]:
+        for adjacency in ("add-remove", "swap"):
+            yield (
+                f"shortfall {mechanism!r} {adjacency}",
+                lambda rng, m=mechanism, a=adjacency: select(
+                    array_scores(900, "zipf"), rng, k=20, epsilon="1/5", mechanism=m, adjacency=a, shortfall="1/20",
+                ),
+            )  # fmt: skip
+    yield (
+        "shortfall with counts, text",
+        lambda rng: str(select(VISITS["FR"], rng, k=2, counts="1/2", shortfall="1/2", mechanism=SHOT)),
+    )
+    yield "shortfall auto", lambda rng: select(VISITS["FR"], rng, k=2, split="auto", shortfall="auto")
+    yield (
+        "shortfall by group, text",
+        lambda rng: str(select(group(VISITS, each_user="many"), rng, k=2, epsilon=6, shortfall=3)),
+    )
+    yield "shortfall statement", lambda rng: select(VISITS["FR"], rng, k=2, shortfall="1/2").statement()
+    questions = {
+        "list": ({}, {"shortfall": "1/4"}),
+        "by land": (BY_LAND, {"epsilon": 2, "shortfall": "1/2"}),
+        "found": ({"domain": find(max_items_per_user=2, epsilon=None)}, {"epsilon": 9, "shortfall": 1}),
+        "found by land": ({"domain": find(epsilon="15"), **BY_LAND}, {"k": 2, "epsilon": 20, "shortfall": 2}),
+        "sums": ({"value": "amount", "clip": ("-0.5", 2), "resolution": "0.25"}, {"shortfall": "1/2"}),
+    }
+    for engine in ENGINES:
+        for name, (question, terms) in questions.items():
+            yield f"shortfall {engine}: {name}", lambda rng, e=engine, q=question, t=terms: ask(e, rng, q, **t)
+
+
 def seed(name):
     """Return a generator that the name alone seeds."""
     return random.Random(zlib.crc32(name.encode()))
@@ -755,7 +787,7 @@ def texts():
     terminal = patch.dict(os.environ, {"COLUMNS": "100", "NO_COLOR": "1"})
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), terminal:
         write_files()
-        for kind in (arrays, sketches, events, formats, commands, publishing, refusals):
+        for kind in (arrays, sketches, events, formats, commands, publishing, refusals, shortfalls):
             for name, make in kind():
                 yield name, _write(name, make, kind is refusals)
 

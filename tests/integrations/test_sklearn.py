@@ -14,9 +14,9 @@ import polars
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.exceptions import DataConversionWarning, FitFailedWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -364,10 +364,33 @@ def test_the_page_runs_as_printed(tmp_path, monkeypatch, capsys):
     for block in found:
         exec(compile(block, "sklearn.md", "exec"), names)  # noqa: S102  # our own page
     out = capsys.readouterr().out.splitlines()
-    assert out[:4] == ["[ 3 17 40]", "1", "['x3' 'x17' 'x40']", "Sensitivity(down=2, up=2)"]
-    assert 0 < float(Fraction(out[4])) < 1
-    assert out[5:] == ["epsilon 1 does not fit: 0 of 2 is left, and nothing was drawn"]
+    refused = "epsilon 1 does not fit: 0 of 2 is left, and nothing was drawn"
+    assert out == ["[ 3 17 40]", "1", "['x3' 'x17' 'x40']", "0.03508", refused, "1.0"]
+    bounds = re.search(r"`(ClippedCorrelation\(x_bounds=.*\))`", PAGE)[1]
+    score = eval(bounds, {"ClippedCorrelation": ClippedCorrelation})  # noqa: S307  # our own page
+    one = PrivateSelectKBest(score, k=1, epsilon="0.5").fit(
+        [[71, 168], [34, 181], [55, float("nan")]], [151, 118, "140"]
+    )
+    assert one.n_features_in_ == 2
+    assert all(f"# {line}" in PAGE for line in out)
+    scores, counts, planned = names["counts"].scores(names["X"], names["y"]), names["counts"], names["planned"]
+    terms = {"goal": "top", "probability": "0.95", "sensitivity": counts.sensitivity}
+    assert discreet.epsilon_for(scores, k=3, mechanism=discreet.Canonical(), **terms) == planned.epsilon
+    least = discreet.epsilon_for(scores, k=3, **terms)
+    assert f"(here {float(least)})" in PAGE
     assert names["selector"].release_.private
+
+
+def test_folds_beyond_the_budget_score_nan_as_the_page_says(tmp_path):
+    X = np.random.default_rng(0).integers(0, 2, size=(200, 6))
+    ledger = discreet.Ledger.create(tmp_path / "budget.db", epsilon=2, unit="patients")
+    selector = PrivateSelectKBest(ClassCounts({1: "1/2"}, threshold=0), k=2, epsilon=1, ledger=ledger)
+    model = make_pipeline(selector, LogisticRegression())
+    with pytest.warns(FitFailedWarning):
+        folds = cross_val_score(model, X, X[:, 4], cv=5)
+    assert np.isnan(folds).tolist() == [False, False, True, True, True]
+    with pytest.raises(discreet.Error, match="does not fit"):
+        cross_val_score(model, X, X[:, 4], cv=5, error_score="raise")
 
 
 @pytest.mark.long
@@ -375,4 +398,4 @@ def test_the_table_of_the_page_is_what_the_script_prints():
     script = Path(__file__).parents[2] / "examples" / "features.py"
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
     assert done.stdout in PAGE
-    assert done.stdout.count("\n") == 11
+    assert done.stdout.count("\n") == 9

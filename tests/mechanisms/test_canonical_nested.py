@@ -18,8 +18,7 @@ from discreet.exact import nested as cells_of
 from discreet.exact.ball import EnvelopeError, ball, log_binomial, precision
 from discreet.exact.entropy import Entropy, Uniform
 from discreet.exact.envelope import Envelope
-from discreet.exact.nested import log_sizes
-from discreet.exact.nested_grid import WASTE, make_plan
+from discreet.exact.nested import WASTE, log_sizes, make_plan
 from discreet.mechanisms import canonical_nested
 from discreet.mechanisms.canonical_nested import Heights, NestedClasses, Proposals
 from discreet.mechanisms.tally import Tally
@@ -502,7 +501,7 @@ def proposals_of(log_a, log_b, reference):
     one = np.array([1])
     a, b = cells_of.Cells(one, one, np.array([log_a])), cells_of.Cells(one, one, np.array([log_b]))
     cells = cells_of.Enclosure.of(a, b, cells_of.Levels.at(np.array([0, 9]), a))
-    made = Proposals(*(2 * [Heights(tally_of([2, 1]), 0, 1, 0, 1, Fraction(1))]), cells, 40)
+    made = Proposals(*(2 * [Heights(tally_of([2, 1]), 0, 1, 0, 1, Fraction(1))]), cells, 0.0, 40)
     vars(made)["envelope"] = Envelope(reference, np.array([2**40]), 40)
     return made
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from importlib.resources import files
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 import discreet
 from chart_folder import ARTISTS, HEAD, SONGS, write_charts
 from discreet.publish.chart_source import find_table, list_public_options
-from discreet.publish.charts_file import CHART, FILE, format_schema, read_charts
+from discreet.publish.charts_file import _NOT_ASKED, _PLACES, CHART, FILE, format_schema, read_charts
 from discreet.publish.site_folder import write_site
 from discreet.sources.events.location import Location
 
@@ -34,7 +35,7 @@ def test_a_file_is_read_without_any_other_file(tmp_path):
 WRONG = [
     (edit("epsilon =", "epsilom ="), "charts.toml, chart 'songs': 'epsilom' is no key here; did you mean epsilon?"),
     (edit(" user =", " usr ="), "charts.toml, chart 'songs', events: 'usr' is no key here; did you mean user?"),
-    (edit('k = 3\n', ""), "charts.toml, chart 'songs': k is missing. How many items"),
+    (edit('k = 3\n', ""), "charts.toml, chart 'songs': k is missing. The number of items"),
     (edit('id = "songs"\n', ""), "charts.toml, chart 1: id is missing"),
     (edit("k = 3", 'k = "3"'), "chart 'songs': k must be a whole number, not '3'"),
     (edit("k = 3", "k = true"), "chart 'songs': k must be a whole number, not True"),
@@ -120,11 +121,16 @@ id = "two"
 title = "Two"
 k = 2
 discover = { delta = 1e-9, max_items_per_user = 1 }
+[[chart]]
+id = "three"
+title = "Three"
+discover = { delta = 1e-9, method = "gaussian" }
 """
-    one, two = read(tmp_path, charts, head).charts
+    one, two, three = read(tmp_path, charts, head).charts
     assert (one.get("k"), two.get("k")) == (7, 2)
     assert one.settings["events"] == {"table": "a.parquet", "user": "who", "item": "what"}
     assert list_public_options(two)["domain"].delta == discreet.discovered("1e-9", 1).delta
+    assert list_public_options(three)["domain"] == discreet.discovered("1e-9", 100, method="gaussian")
     assert str(one.get("epsilon")) == "0.1"
 
 
@@ -216,9 +222,24 @@ def test_every_option_of_events_and_top_k_has_a_key_or_no_meaning_here():
         assert set(inspect.signature(function).parameters) - known <= set(elsewhere), function
 
 
+PAGE = (Path(__file__).parents[2] / "docs" / "charts-file.md").read_text(encoding="utf-8")
+
+
 def test_the_page_has_every_key():
-    page = (Path(__file__).parents[2] / "docs" / "publish.md").read_text(encoding="utf-8")
     for key in (*FILE, *CHART, *(inner for outer in CHART for inner in outer.keys)):
-        must = ", must be given" if key.is_required else ""
+        must = " (required)" if key.is_required else ""
         more = f" One of {', '.join(f'`{choice}`' for choice in key.choices)}." if len(key.choices) > 1 else ""
-        assert f"| `{key.name}`{must} | {key.says}{more} |" in page, key.name
+        assert f"| `{key.name}`{must} | {key.says}{more} |" in PAGE, key.name
+
+
+def test_the_example_of_the_page_is_a_charts_file(tmp_path):
+    (example,) = re.findall(r"^```toml title=\"charts.toml\"\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    (tmp_path / "charts.toml").write_text(example, encoding="utf-8")
+    songs, evening = read_charts(tmp_path / "charts.toml").charts
+    assert (songs.get("every"), evening.get("every")) == ("month", None)
+    assert evening.settings["events"]["item"] == "song_id"
+
+
+def test_the_page_names_the_keys_that_do_not_change_a_chart():
+    (sentence,) = re.findall(r"settings have changed if .*?\.$", PAGE, re.DOTALL | re.MULTILINE)
+    assert set(re.findall(r"`(\w+)`", sentence)) == _NOT_ASKED | _PLACES

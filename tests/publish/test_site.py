@@ -293,3 +293,68 @@ def test_keys_alone_reach_everything(chromium, site):
     assert chromium.ask("document.querySelector('label[for=group]').control.id") == "group"
     roles = "[...document.querySelectorAll('tbody tr')].every(row => row.querySelector('th[scope=row]'))"
     assert chromium.ask(roles)
+
+
+def test_a_list_says_how_good_it_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    fill_folder(tmp_path, SONGS + 'shortfall = "1"\n' + ARTISTS + 'shortfall = "auto"\n')
+    assert publish("--as-of", "2025-11-01") == 0
+    site = read_site()
+    months = discreet.GroupedRelease.from_json(site["data/songs.2025-10.json"].decode())
+    page = unescape(site["songs.html"].decode())
+    for release in months.values():
+        assert f'<p class="shortfall">{release.describe_shortfall()[0]}</p>' in page
+    assert "The confidence of 95% is for each list by itself, and about the users who count in its group." in page
+    assert "In brackets" not in page
+    artists = discreet.Release.from_json(site["data/artists.2025-10.json"].decode())
+    assert page.count("With 95% confidence") == 2
+    assert unescape(site["artists.html"].decode()).count(artists.describe_shortfall()[0]) == 1
+    assert artists.guarantee.epsilon == Fraction(1, 10)
+    assert site["data/artists.2025-10.csv"].decode().splitlines()[0] == "item,shortfall_upper"
+
+
+def test_a_list_whose_bound_is_above_the_limit_is_withheld(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    # Every bound is 10,000 above the noisy lead. The limit is read when the site is made, not when a list is drawn.
+    monkeypatch.setattr("discreet.release.shortfall.interval_half_width", lambda rate, alpha: 10_000)
+    noisy = ARTISTS + 'shortfall = "0.01"\nwithhold_above = 3\n'
+    fill_folder(tmp_path, SONGS + noisy)
+    assert publish("--as-of", "2025-11-01") == 0
+    site = read_site()
+    page, index = unescape(site["artists.html"].decode()), unescape(site["index.html"].decode())
+    assert "Too noisy to publish: an item left out may be ahead of an item on the list by" in page
+    assert "Lists whose bound is above 3 are not published; of all lists, published or not, at most 5%" in page
+    assert "Released 20" in page
+    assert "too noisy to publish" in index
+    assert not [name for name in site if name.startswith("data/artists")]
+    for name in ("abba", "bach", "cure", "dido"):
+        assert name not in page + index
+    assert "Download this period" not in page
+    write_charts(tmp_path, SONGS + noisy.replace("withhold_above = 3", "withhold_above = 30000"))
+    spent = discreet.Ledger("budget.db").spent
+    assert publish("--as-of", "2025-11-01") == 0
+    assert discreet.Ledger("budget.db").spent == spent
+    site = read_site()
+    assert "Too noisy" not in site["artists.html"].decode()
+    assert "have changed" not in site["artists.html"].decode()
+    assert "data/artists.2025-10.csv" in site
+
+
+def test_of_groups_only_those_above_the_limit_are_withheld(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    fill_folder(tmp_path, SONGS + 'shortfall = "5"\nwithhold_above = 0\n')
+    assert publish("--as-of", "2025-11-01") == 0
+    [pages] = make_site(read_charts("charts.toml"), discreet.Ledger("budget.db")).charts
+    edition = pages.latest
+    uppers = iter([0, 1])
+    lists = {
+        group: replace(release, shortfall=replace(release.shortfall, value=-2, low=-4, high=4, upper=next(uppers)))
+        for group, release in edition.release.items()
+    }
+    mixed = replace(edition, release=replace(edition.release, releases=lists))
+    site = list_files(Site(read_charts("charts.toml"), [replace(pages, editions=[mixed])], None))
+    page = unescape(site["songs.html"])
+    assert page.count("Too noisy to publish") == 1
+    shown = discreet.GroupedRelease.from_json(site["data/songs.2025-10.json"])
+    assert list(shown) == ["DE"]
+    assert {row.split(",")[0] for row in site["data/songs.2025-10.csv"].splitlines()} == {"country", "DE"}

@@ -9,7 +9,7 @@ import pytest
 
 import discreet
 from discreet.publish import site_folder
-from discreet.publish.site_folder import KEPT_SECONDS, MARK, check_site, find_lock, write_site
+from discreet.publish.site_folder import KEPT_SECONDS, MARK, check_site, find_lock, lock_publishing, write_site
 
 OLD, NEW = {"index.html": "old", "data/a.csv": "a"}, {"index.html": "new", "data/b.csv": "b"}
 
@@ -50,6 +50,19 @@ def test_the_lock_of_a_site_is_for_its_owner_alone(tmp_path):
     find_lock(tmp_path / "site").touch(0o666)
     write_site(tmp_path / "site", OLD)
     assert find_lock(tmp_path / "site").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
+def test_a_team_that_shares_the_folder_shares_the_lock(tmp_path):
+    tmp_path.chmod(0o2775)
+    write_site(tmp_path / "site", OLD)
+    assert find_lock(tmp_path / "site").stat().st_mode & 0o777 == 0o660
+    (tmp_path / "budget.db").touch(0o600)
+    with lock_publishing(tmp_path / "budget.db", 1, lambda *_, **__: None):
+        assert find_lock(tmp_path / "budget.db").stat().st_mode & 0o777 == 0o600
+    (tmp_path / "budget.db").chmod(0o660)
+    with lock_publishing(tmp_path / "budget.db", 1, lambda *_, **__: None):
+        assert find_lock(tmp_path / "budget.db").stat().st_mode & 0o777 == 0o660
 
 
 _WRITER = """

@@ -288,9 +288,9 @@ def test_the_key_is_drawn_once_for_a_release(monkeypatch):
     keys = []
     hold = discreet.sources.events.unlisted.UnlistedTable.snapshot
 
-    def note(self, key):
+    def note(self, key, **options):
         keys.append(key)
-        return hold(self, key)
+        return hold(self, key, **options)
 
     monkeypatch.setattr(discreet.sources.events.unlisted.UnlistedTable, "snapshot", note)
     release()
@@ -332,3 +332,116 @@ def test_a_discovery_that_cannot_be_is_not_read(change):
         written["guarantee"]["delta"] = "5"
     with pytest.raises(discreet.Error, match="data must be a release"):
         discreet.Release.from_dict(written)
+
+
+# The Gaussian method.
+
+WEIGHED = discreet.discovered("1e-8", method="gaussian")
+
+
+def test_a_release_by_weighted_gaussian_noise():
+    found = release(domain=WEIGHED)
+    discovery = found.guarantee.discovery
+    assert found.items == ["disk full", "timeout"]
+    assert (discovery.method, discovery.max_items_per_user) == ("gaussian", 100)
+    assert (found.guarantee.epsilon, found.guarantee.delta) == (4, Fraction(1, 10**8))
+    assert found.guarantee.discovery_epsilon == found.guarantee.selection_epsilon == 2
+    assert found.guarantee.zcdp == 1 / (2 * discovery.sigma**2) + discreet.Canonical().zcdp(Fraction(2), 2)
+    assert found.guarantee.threshold == discovery.threshold > 1
+    assert discovery.describe_threshold() in str(found)
+    assert discreet.Release.from_json(found.to_json()) == found
+    assert "hunter2" not in release(k=9, domain=WEIGHED).items
+    noise = f"Items are found by Gaussian noise of standard deviation {float(discovery.sigma):.4g} on sums of weights"
+    assert noise in found.registry()["deployment"]["implementation"]["mechanisms"]
+    assert noise in found.statement()
+
+
+def test_all_groups_share_one_gaussian_discovery():
+    split = {"by": "land", "groups": ["DE", "FR", "IT"]}
+    one = release(k=2, epsilon=8, domain=WEIGHED, options={**split, "each_user": "one"})
+    assert one.guarantee == one["DE"].guarantee
+    assert one.guarantee.discovery == WEIGHED.plan(2, 8)
+    both = {**split, "each_user": "many", "max_groups_per_user": 2}
+    many = release(k=2, epsilon=8, domain=WEIGHED, options=both, counts=2, shortfall=1)
+    assert [each.items for each in many.values()] == [["disk full", "timeout"]] * 3
+    share, whole = many["DE"].guarantee, many.guarantee
+    assert (whole.epsilon, whole.delta) == (11, Fraction(1, 10**8))
+    # One group by itself costs all of e1 and delta, and its share of all the rest.
+    assert share.discovery == whole.discovery == WEIGHED.plan(2, 8, max_groups_per_user=2)
+    assert (share.epsilon, share.delta) == (4 + Fraction(7, 2), whole.delta)
+    assert share.selection_epsilon + share.counts_epsilon + share.shortfall_epsilon == Fraction(7, 2)
+    assert whole.zcdp - whole.discovery.zcdp == 2 * (share.zcdp - share.discovery.zcdp)
+    assert discreet.GroupedRelease.from_json(many.to_json()) == many
+    for change in ({"epsilon": "7"}, {"delta": "1/1000"}):
+        written = many.to_dict()
+        written["guarantee"] |= change
+        with pytest.raises(discreet.Error, match="data must be a release"):
+            discreet.GroupedRelease.from_dict(written)
+
+
+def test_a_swap_needs_more_noise():
+    add, swap = (release(domain=WEIGHED, options={"adjacency": each}).guarantee for each in ("add-remove", "swap"))
+    assert swap.discovery.sigma / add.discovery.sigma == pytest.approx(2**0.5, rel=1e-6)
+    assert swap.threshold > add.threshold
+
+
+def test_a_ledger_charges_all_of_delta(tmp_path):
+    ledger = discreet.Ledger.create(tmp_path / "l.db", epsilon=9, delta="1e-6", release_delta="1e-7", unit="users")
+    first = release(domain=WEIGHED, ledger=ledger)
+    assert ledger.composition.delta == first.guarantee.delta == Fraction(1, 10**8)
+    assert ledger.composition.rho == first.guarantee.zcdp
+    # The method is part of the query.
+    release(domain=discreet.discovered("1e-8", 100), ledger=ledger)
+    one, other = ledger.history()
+    assert one.fingerprint != other.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"method": "gauss"}, "method must be 'laplace' or 'gaussian', not 'gauss'"),
+        ({"method": None}, "method must be 'laplace' or 'gaussian', not None"),
+        ({}, "max_items_per_user must be given with the method 'laplace'"),
+        (
+            {"method": "gaussian", "max_items_per_user": 2**20 + 1},
+            "max_items_per_user must be a whole number from 1 to 2",
+        ),
+        ({"method": "gaussian", "max_items_per_user": 0}, "max_items_per_user must be a whole number from 1"),
+    ],
+)
+def test_mistakes_about_the_method_are_named(given, message):
+    with pytest.raises(discreet.Error, match=message):
+        discreet.discovered("1e-8", **given)
+
+
+@pytest.mark.parametrize("change", [{"method": "normal"}, {"sigma": "1"}, {"threshold": "3"}, {"method": "laplace"}])
+def test_a_gaussian_discovery_that_cannot_be_is_not_read(change):
+    written = release(domain=WEIGHED).to_dict()
+    written["guarantee"]["discovery"] |= change
+    with pytest.raises(discreet.Error, match="data must be a release"):
+        discreet.Release.from_dict(written)
+
+
+def test_the_names_of_the_methods_are_those_of_the_mechanisms():
+    from discreet.mechanisms.discovery import METHODS
+
+    assert tuple(METHODS) == discreet.sources.discovered.METHODS
+
+
+@pytest.mark.parametrize("method", ["laplace", "gaussian"])
+def test_a_discovery_for_fewer_groups_than_a_user_is_in_is_not_read(method):
+    rows = [(user, land, f"w{user % 3}") for user in range(90) for land in "ab"]
+    table = pa.table(dict(zip(("who", "land", "what"), map(list, zip(*rows, strict=True)), strict=True)))
+    terms = discreet.discovered("1e-8", 3, method=method)
+    source = discreet.events(
+        table, user="who", item="what", by="land", groups=["a", "b"], each_user="many", domain=terms
+    )
+    release = discreet.top_k(source, k=2, epsilon=9)
+    data = release.to_dict()
+    assert discreet.GroupedRelease.from_dict(data) == release
+    # The discovery of users in one group alone, at the same cost, needs fewer people.
+    alone = terms.plan(2, 9).to_dict()
+    for promised in (data["guarantee"], *data["guarantees"]):
+        promised["discovery"] = alone
+    with pytest.raises(discreet.Error, match="data must be a release by group"):
+        discreet.GroupedRelease.from_dict(data)

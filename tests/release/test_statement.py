@@ -30,6 +30,8 @@ def section(text, title):
 
 def test_the_limits_are_the_headings_of_the_page():
     page = (ROOT / "docs" / "known-limits.md").read_text(encoding="utf-8")
+    # A heading may link its first term to the glossary.
+    page = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", page)
     assert [limit.heading for limit in LIMITS] == re.findall(r"^\*\*(.+?)\*\*", page, re.MULTILINE)
 
 
@@ -88,7 +90,7 @@ def test_groups_promise_as_a_whole(each_user, told):
     assert text.startswith("# Top 1 in each of 2 groups\n")
     assert "whoever looks at these lists can become at most 88.1% sure" in text
     assert told in section(text, "In numbers")
-    assert "Groups are public, and who is in them rests on rows." in text
+    assert "Groups are public, and rows decide who is in them." in text
 
 
 def test_lists_of_groups_of_which_one_is_shorter_are_up_to_k():

@@ -92,11 +92,11 @@ def test_the_files_of_the_guide_are_there():
     assert not missing
 
 
-def test_the_rooms_of_the_design_are_there():
+def test_the_layers_of_the_design_are_there():
     design = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
-    rooms = set(re.findall(r"`([\w/]+(?:\.py|/))`", design.partition("## The rooms")[2].partition("\n## ")[0]))
-    assert len(rooms) > 15
-    missing = {room for room in rooms if not any((root / room).exists() for root in (ROOT, ROOT / "src/discreet"))}
+    layers = set(re.findall(r"`([\w/]+(?:\.py|/))`", design.partition("## The layers")[2].partition("\n## ")[0]))
+    assert len(layers) > 15
+    missing = {layer for layer in layers if not any((root / layer).exists() for root in (ROOT, ROOT / "src/discreet"))}
     assert not missing
 
 

@@ -1,9 +1,9 @@
 """The pictures of a study: curves on to both ends, in pieces where a step lies between two points, and their looks."""
 
-import colorsys
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import matplotlib
 import numpy as np
@@ -11,12 +11,12 @@ import pytest
 
 from discreet.study import charts
 from discreet.study.charts import (  # fmt: skip
-    BLUES,
+    COLOURS,
     DASHES,
-    HUES,
     INK,
     MARKERS,
     PAPER,
+    is_crowded,
     pictures_of,
     read_gamma,
     sort_by_gamma,
@@ -113,15 +113,12 @@ def test_a_gamma_is_read_from_a_name(method, gamma):
     assert read_gamma(method) == gamma
 
 
-def test_gammas_are_sorted_as_numbers_and_their_shades_with_them():
+def test_gammas_are_sorted_as_numbers():
     names = ["1", "15/16", "1/4", "3/4", "0", "1/2"]
     points = [point for name in names for point in curve("gammas", "A", 1, f"gamma = {name}", 1)]
     [picture] = pictures_of(gather_results([Results(points, [], [])]))
     ordered = [f"gamma = {name}" for name in ("0", "1/4", "1/2", "3/4", "15/16", "1")]
     assert picture.methods == ordered
-    shades = [BLUES.index(style_curves(picture.methods)[method]["color"]) for method in ordered]
-    assert shades == sorted(set(shades))
-    assert (shades[0], shades[-1]) == (0, len(BLUES) - 1)
     assert sort_by_gamma(["peeling", "b, gamma = 1", "a, gamma = 1/2"]) == ["peeling", "a, gamma = 1/2", "b, gamma = 1"]
 
 
@@ -150,29 +147,83 @@ def invert(colour):
 @pytest.mark.parametrize("show", [channels, invert], ids=["light", "dark"])
 def test_colours_are_seen_on_light_and_dark_pages(show):
     paper = show(PAPER)
-    scale = [luminance(show(colour)) for colour in BLUES]
-    steps = [other - one for one, other in pairwise(scale)]
-    assert all(step < 0 for step in steps) or all(step > 0 for step in steps)
-    assert min(contrast(show(colour), paper) for colour in BLUES) >= 3
-    assert contrast(show(BLUES[0]), show(BLUES[-1])) >= 3
-    assert min(contrast(show(colour), paper) for colour in (*HUES, INK)) >= 4.5
+    assert min(contrast(show(colour), paper) for colour in COLOURS) >= 3
+    assert contrast(show(INK), paper) >= 4.5
 
 
-def test_no_two_methods_share_dashes_and_hue():
-    looks = style_curves([f"method {i}" for i in range(len(HUES) * len(DASHES))])
+SIGHTS = {
+    "usual": np.eye(3),
+    "no red": np.array([[0.1523, 1.0526, -0.2049], [0.1145, 0.7863, 0.0992], [-0.0039, -0.0481, 1.0520]]),
+    "no green": np.array([[0.3673, 0.8606, -0.2280], [0.2801, 0.6725, 0.0474], [-0.0118, 0.0429, 0.9689]]),
+    "grey": np.array([[0.2126, 0.7152, 0.0722]] * 3),
+}
+"""How linear light is seen, after Machado, Oliveira and Fernandes (2009)."""
+
+
+def lab(parts, sight):
+    """The colour in CIELAB, where a distance of about 2 can just be seen."""
+    linear = np.array([part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts])
+    to_xyz = np.array([[0.4125, 0.3576, 0.1804], [0.2127, 0.7152, 0.0722], [0.0193, 0.1192, 0.9503]])
+    xyz = to_xyz @ np.clip(sight @ linear, 0, 1) / (0.9505, 1, 1.0888)
+    x, y, z = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("sight", SIGHTS)
+def test_curves_with_the_same_dashes_are_told_apart_by_colour(sight):
+    looks = list(style_curves([f"method {i}" for i in range(len(COLOURS))]).values())
+    for one, other in combinations(looks, 2):
+        first, second = (lab(channels(look["color"]), SIGHTS[sight]) for look in (one, other))
+        apart = np.linalg.norm(first - second)
+        assert apart >= 12 or one["linestyle"] != other["linestyle"]
+        assert apart >= 12 or sight == "grey"
+
+
+def test_no_two_methods_share_dashes_and_colour():
+    looks = style_curves([f"method {i}" for i in range(len(COLOURS) * len(DASHES))])
     assert len({(look["color"], look["linestyle"]) for look in looks.values()}) == len(looks) == 28
-    # Colours that differ in name alone would be one: hues are apart, or one of them is grey.
-    for one, other in combinations(HUES, 2):
-        (h1, _, s1), (h2, _, s2) = (colorsys.rgb_to_hls(*channels(colour)) for colour in (one, other))
-        apart = abs(h1 - h2)
-        assert min(apart, 1 - apart) > 0.04 or min(s1, s2) < 0.15, (one, other)
-    # Of as many as a figure has, those with the same dashes are of quite another hue, and all have their own marker.
-    first = list(looks.values())[:8]
-    assert len({look["marker"] for look in first}) == 8
-    for one, other in combinations(first, 2):
-        if one["linestyle"] == other["linestyle"]:
-            (h1, _, s1), (h2, _, s2) = (colorsys.rgb_to_hls(*channels(look["color"])) for look in (one, other))
-            assert min(abs(h1 - h2), 1 - abs(h1 - h2)) > 0.2 or min(s1, s2) < 0.15
+    assert len({look["marker"] for look in list(looks.values())[:8]}) == 8
+
+
+def rises(figure, halves):
+    """Curves on an axis from 0 to 1 that rise from 0 to 1 at these places."""
+    return [
+        Point(figure, "A", 9, 1, f"method {i}", x, "top", float(x >= half), 0.0)
+        for i, half in enumerate(halves)
+        for x in np.linspace(0, 1, 101).tolist()
+    ]
+
+
+def test_an_axis_is_logarithmic_where_curves_crowd_at_its_left_end():
+    assert is_crowded(rises("shapes", [0.02, 0.05, 0.6]))
+    assert not is_crowded(rises("shapes", [0.02, 0.5, 0.6]))
+    assert not is_crowded([])
+    [picture] = pictures_of(Results(rises("shapes", [0.02, 0.05, 0.6]), [], []))
+    assert (picture.is_logarithmic, picture.low, picture.high) == (True, 0.01, 1.0)
+    # A point at zero has no place there, and stays in the files.
+    assert np.nanmin(trace_line(picture, picture.curves["top"]["method 0"])[0]) == 0.01
+    assert picture.points[0].x == 0
+    assert picture.svg.startswith("<?xml")
+    [picture] = pictures_of(Results(rises("shapes", [0.02, 0.5, 0.6]), [], []))
+    assert (picture.is_logarithmic, picture.low, picture.high) == (False, 0.0, 1.0)
+    # One crowded picture decides for the figure.
+    both = rises("shapes", [0.02]) + [replace(point, k=2) for point in rises("shapes", [0.7])]
+    assert [picture.is_logarithmic for picture in pictures_of(Results(both, [], []))] == [True, True]
+
+
+def named(picture):
+    """How often each method is named in a picture."""
+    texts = ["".join(text.itertext()) for text in ElementTree.fromstring(picture.svg).iter(f"{SVG}text")]  # noqa: S314
+    return [texts.count(method) for method in picture.methods]
+
+
+def test_a_curve_has_its_name_beside_it_if_there_is_room():
+    apart = [point for i, name in enumerate("abc") for point in curve("methods", "A", 1, name, 10**i, ("top",))]
+    assert named(*pictures_of(Results(apart, [], []))) == [2, 2, 2]
+    # One that runs between two others is named in the legend alone.
+    middles = {"left": 1.0, "between": 1.05, "right": 1.1}
+    close = [point for name, middle in middles.items() for point in curve("methods", "A", 1, name, middle, ("top",))]
+    assert named(*pictures_of(Results(close, [], []))) == [2, 1, 2]
 
 
 def test_the_methods_of_a_study_and_all_candidates_of_a_plan_look_different():

@@ -68,7 +68,7 @@ def test_the_curve_of_each_goal_is_drawn(scores, done):
         ("great", "a list with the best 1 in it and nothing beyond rank 11"),
         ("good", "a list with the best 1 in it and nothing beyond rank 15"),
         ("optimal", "a top 10, whichever of equal scores are in it"),
-        ("recall", "a list of 10 items of which 0.95 are right on average"),
+        ("recall", "a list with 9.5 of the 10 right on average"),
     ],
 )
 def test_goals_are_said_in_words(goal, meaning, scores, done):
@@ -98,7 +98,10 @@ def test_a_page_is_written_whole(scores, done, tmp_path):
         "peeling",
         "joint, sequences",
     ]
-    assert [text for text in texts if text in names] == names
+    # Those that have room have their names beside them too.
+    beside, legend = (texts[: -len(names)], texts[-len(names) :])
+    assert legend == names
+    assert f"canonical, gamma = {best[1]}" in beside
     assert f"epsilon = {best[2]}" in texts
     colour = style_curves(names)[f"canonical, gamma = {best[1]}"]["color"]
     assert re.search(f'style="fill: #ffffff; stroke: {colour}; stroke-width: 2;?', picture)
@@ -256,3 +259,25 @@ def test_what_takes_minutes_is_left_out_where_it_cannot_win():
     assert "Joint() needs more: how much was not computed." in found.page()
     read = reader(array_source(scores).tally(), 500, discreet.Joint(), Precision(goal=0.01), ("recall",))
     assert read(float(found.epsilon)).values["recall"] < 0.88
+
+
+@pytest.mark.some(1)
+@pytest.mark.parametrize(("goal", "probability"), [("top", "0.95"), ("recall", "0.7")])
+def test_a_plan_tells_the_shortfall_to_expect(goal, probability):
+    scores = [int(900 / rank**0.7) for rank in range(1, 41)]
+    found = discreet.plan(scores, 5, goal=goal, probability=probability, epsilon="0.05")
+    exact = discreet.expected(scores, 5, found.epsilon, found.best.mechanism).shortfall
+    assert found.shortfall == exact
+    assert f"The shortfall at this epsilon: {exact.describe(' people')}." in found.sentences
+    assert (exact.most == 0) is (goal == "top")
+    lower = discreet.expected(scores, 5, "0.05", found.best.mechanism).shortfall.describe(" people")
+    assert f"The shortfall of {found.best} at epsilon = 0.05: {lower}." in str(found)
+
+
+def test_the_shortfall_of_a_plan_by_group_is_that_of_the_hardest_group():
+    hard, easy = [40, 39, 38, 37, 36, 35], [500, 400, 9, 8, 7, 6]
+    groups = discreet.grouped({"hard": hard, "easy": easy}, each_user="many")
+    found = discreet.plan(groups, 2, goal="recall", probability="0.6")
+    exact = discreet.expected(hard, 2, found.epsilon / found.groups_per_user, found.best.mechanism).shortfall
+    assert found.shortfall == exact
+    assert exact.most > 0

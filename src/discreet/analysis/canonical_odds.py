@@ -16,8 +16,7 @@ from discreet.analysis.goals import Hits, Wanted, split_edges
 from discreet.exact.arrays import Floats, Mask, Ranks, count_up
 from discreet.exact.ball import log_binomial_float, log_binomial_ratio
 from discreet.exact.boxes import find_mass
-from discreet.mechanisms.canonical import Prepared
-from discreet.mechanisms.canonical_classes import Classes
+from discreet.mechanisms.canonical import Classes, Prepared
 from discreet.mechanisms.tally import Tally
 
 _SPARED = 1e-11
@@ -216,7 +215,6 @@ class Rows:
 
 
 def _gains(classes: Classes, h: Ranks, t: Ranks) -> Floats:
-    """Return the gain of each class."""
     losses = classes.losses
     return classes.gain(_look_up(losses.height_h, h), _look_up(losses.height_t, t), h, t)
 

@@ -148,7 +148,6 @@ class Comparison:
         return "\n".join([self._title(), *align_columns(self._rows()), *self.notes()])
 
     def _repr_html_(self) -> str:
-        """Return the notebook view."""
         head, *rows = self._rows()
         return make_html_view(self._title(), make_html_table(rows, head), self.notes())
 

@@ -125,6 +125,12 @@ def compute_set_chance_of_race(prepared: Any, ranks: Ranks) -> Chance:
     return compute_chance_of_first(distribution, first, prepared.k, 1e-10)
 
 
+def make_race_odds(prepared: Any, goal: float, standings: Ranks | None = None) -> RaceOdds:
+    """Return the odds of a prepared race, to an error of about `goal` for each probability."""
+    values = _list_race_values(prepared)
+    return RaceOdds(prepared.noise.require_distribution(), values, prepared.k, goal, standings)
+
+
 def _list_race_values(prepared: Any, unit_values: Floats | None = None) -> Floats:
     """Return the values of a race before noise, scaled from those of weight 1 where these are given."""
     d, weight = prepared.tally.d, prepared.weight

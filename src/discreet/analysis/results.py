@@ -9,6 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from discreet.analysis.goals import GOALS, name_goal
+from discreet.analysis.shortfall_odds import ShortfallQuantiles
 from discreet.release.sketch import Sketch
 from discreet.text import decimal, make_html_table, make_html_view, repr_with_decimals
 
@@ -63,7 +64,6 @@ class Utility:
         return repr_with_decimals(self, decimal)
 
     def _repr_html_(self) -> str:
-        """Return the notebook view."""
         rows = [(name_goal(goal, self.share), f"{getattr(self, goal):.4f}") for goal in GOALS]
         off = f"off by at most {self.error:.1e}{_sure(self.confidence)}"
         return _make_view("How likely a release is to be good", rows, ("goal", "chance"), [off, self.origin])
@@ -132,7 +132,6 @@ class GroupedUtility:
         return f"off by at most {self.error:.1e}{_sure(next(iter(self.groups.values())).confidence)}"
 
     def _repr_html_(self) -> str:
-        """Return the notebook view."""
         head = ("goal", "expected share", "worst group", "best group")
         title = f"How likely the lists of {len(self.groups):,} groups are to be good"
         return _make_view(title, self._rows(4), head, [self._describe_error(), NOT_PRIVATE])
@@ -167,6 +166,8 @@ class Expected:
         The errors of these two.
     count_width
         With counts, the width of their intervals before clipping at zero; None without.
+    shortfall
+        The median and the 95% quantile of the true shortfall of a release; None if all items are released.
     origin
         As in `Utility`.
     """
@@ -181,6 +182,7 @@ class Expected:
     places_off: float | None = None
     kendall_off: float | None = None
     count_width: Fraction | None = None
+    shortfall: ShortfallQuantiles | None = None
     origin: str = field(default=NOT_PRIVATE, repr=False)
 
     def __repr__(self) -> str:
@@ -197,17 +199,18 @@ class Expected:
         return [(name, value, off) for name, value, off in parts if value is not None]
 
     def _repr_html_(self) -> str:
-        """Return the notebook view."""
         rows = [(name, f"{value:.4g}", f"{off:.1e}") for name, value, off in self._parts()]
         counted = [] if self.count_width is None else [("count interval", decimal(self.count_width), "")]
+        short = [] if self.shortfall is None else [f"Shortfall: {self.shortfall.describe()}."]
         head = ("on average", "value", f"off by at most{_sure(self.confidence)}")
-        return _make_view("What a release will be like", [*rows, *counted], head, [self.origin])
+        return _make_view("What a release will be like", [*rows, *counted], head, [*short, self.origin])
 
     def __str__(self) -> str:
         sure = _sure(self.confidence)
         told = [f"{name} {value:.6g} (off by at most {off:.1e}{sure})" for name, value, off in self._parts()]
         counted = [] if self.count_width is None else [f"counts in intervals of {decimal(self.count_width)}"]
-        return "  ".join([*told, *counted, f"({self.origin})"])
+        short = [] if self.shortfall is None else [f"shortfall {self.shortfall.describe()}"]
+        return "  ".join([*told, *counted, *short, f"({self.origin})"])
 
 
 @dataclass(frozen=True)
@@ -236,7 +239,6 @@ class GroupedExpected:
         return fmean(getattr(one, name) for one in self.groups.values())
 
     def _repr_html_(self) -> str:
-        """Return the notebook view."""
         worst, best = (choose(one.recall for one in self.groups.values()) for choose in (min, max))
         rows = [("recall", f"{self.recall:.4f}", f"{worst:.4f}", f"{best:.4f}")]
         rows += [("score error", f"{self.score_error:.4g}", "", "")]

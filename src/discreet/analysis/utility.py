@@ -38,6 +38,12 @@ from discreet.analysis.meters import (
 from discreet.analysis.race_odds import Chance
 from discreet.analysis.results import NOT_PRIVATE, Expected, GroupedExpected, GroupedUtility, describe_origin
 from discreet.analysis.results import Utility as Utility
+from discreet.analysis.shortfall_odds import (
+    compute_shortfall,
+    count_draws_for_shortfall,
+    find_shortfall_of_classes,
+    find_shortfall_of_draws,
+)
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.discrete import interval_half_width
@@ -206,13 +212,15 @@ def expected(
     width: Number = "0.1",
     confidence: Number = "0.99",
 ) -> Expected | GroupedExpected:
-    """Return the recall, the score error and the quality of the order of a release, on average.
+    """Return the recall, the score error, the quality of the order and the shortfall of a release.
 
     NOT private, because it is computed from the scores: for public or made-up data. The parameters are those of
     `utility`, and `counts` and `split` those of `top_k`. The recall is computed, except for canonical and peeling with
     noises other than Gumbel, which are sampled; the score error is computed for canonical with Gumbel noise. Sampled
     averages are within `width`: the score error as a share of the range of the scores, Kendall's tau within twice that.
-    For scores by group all are given for each group, and recall and score error over all groups.
+    The quantiles of the shortfall are computed for canonical with Gumbel noise, and up to k = 10 for one-shot, peeling
+    with Gumbel noise and the histogram; otherwise they are upper bounds from draws. For scores by group all are given
+    for each group, and recall and score error over all groups.
 
     Examples
     --------
@@ -221,6 +229,8 @@ def expected(
     True
     >>> discreet.expected([90, 80, 5, 1], k=2, epsilon=1, counts="0.5").count_width
     Fraction(24, 1)
+    >>> discreet.expected([90, 80, 75, 1], k=2, epsilon="0.5").shortfall.describe(" people")
+    'typically 0, at most 5 people in 19 of 20 releases'
     """
     sure, apart = check_confidence(confidence), check_width(width)
     own = mechanism if isinstance(mechanism, Sampler) else None
@@ -265,8 +275,13 @@ def _expect(request: Request, read: Callable[[], Tally], apart: Fraction, sure: 
         held = np.where(t < right, k, h + (k - 1 - h) * (right - h - 1) / np.maximum(t - h - 1, 1))
         recall = min(1.0, cells.top + float((chance * held).sum()) / k)
         below = float((chance * tally.gaps(np.full(len(t), k - 1), t, Fraction(1))).sum())
-        return Expected(recall, below, cells.error, cells.error * _largest_gap(tally, k), count_width=wide)
+        shortfall = find_shortfall_of_classes(tally, h, t, chance, cells.top, cells.error)
+        off = cells.error * _largest_gap(tally, k)
+        return Expected(recall, below, cells.error, off, count_width=wide, shortfall=shortfall)
     drawn = _sample_averages(tally, request, right, apart, sure)
+    computed = compute_shortfall(request.guarantee.mechanism, request.prepare(tally), tally)
+    if computed is not None:
+        drawn = replace(drawn, shortfall=computed)
     if form is not Form.UNKNOWN:
         found = meter(tally, k, request.guarantee, {"recall": Hits(right)})(request.guarantee.selection_epsilon)
         drawn = replace(drawn, recall=found.values["recall"], recall_off=found.error)
@@ -281,14 +296,15 @@ def _largest_gap(tally: Tally, k: int) -> float:
 def _sample_averages(tally: Tally, request: Request, right: int, width: Fraction, sure: Fraction) -> Expected:
     """Estimate all averages from draws, with errors by Hoeffding's inequality."""
     k, ordered = request.k, request.guarantee.mechanism.ordered
-    # Two averages, or four for an ordered release, each with two sides.
-    off = float(width) / 2.0
-    draws, entropy = draws_needed(off, float(1 - sure) / (8.0 if ordered else 4.0)), as_entropy(None)
+    # Two averages, or four for an ordered release, each with two sides, and two quantiles with one side.
+    off, alpha = float(width) / 2.0, float(1 - sure) / (10.0 if ordered else 6.0)
+    draws, entropy = max(draws_needed(off, alpha), count_draws_for_shortfall(alpha)), as_entropy(None)
     prepared = request.prepare(tally)
     ranks = np.array([prepared.draw(entropy) for _ in range(draws)])
     recall = float((ranks < right).mean())
     below = float(tally.gaps(np.full(draws, k - 1), ranks.max(axis=1), Fraction(1)).mean())
-    found = Expected(recall, below, off, off * _largest_gap(tally, k), sure)
+    shortfall = find_shortfall_of_draws(tally, ranks, alpha, sure)
+    found = Expected(recall, below, off, off * _largest_gap(tally, k), sure, shortfall=shortfall)
     if not ordered:
         return found
     level = _first_of_equals(tally, ranks)

@@ -21,7 +21,6 @@ from discreet.cli.options import (
     parse_format,
     parse_jobs,
     parse_sensitivity,
-    refuse_options,
     spread,
 )
 from discreet.cli.output import OutputError, print_json, print_notes, print_text, progress_bar, save
@@ -209,6 +208,7 @@ def _plan_to_dict(found: Plan, scores: Source | GroupedSource) -> dict[str, Any]
             **_bound_to_dict(best),
             "epsilon": str(found.epsilon),
             "decimals": {"epsilon": float_above(found.epsilon)},
+            "shortfall": found.shortfall and found.shortfall.to_dict(),
         },
         "command": found.command,
         "other_k": found.other_k and {"k": found.other_k.k, "epsilon": str(found.other_k.epsilon)},
@@ -274,8 +274,9 @@ def study(
     if folder.exists() and not folder.is_dir():
         raise InvalidValueError(f"out must be a directory, not {str(folder)!r}, a file")
     if data is None:
-        given = [name for name, column in (("item", item), ("score", score)) if column is not None]
-        refuse_options(given, dict.fromkeys(given, "made-up vectors have no columns"), "without data")
+        for name, column in (("item", item), ("score", score)):
+            if column is not None:
+                raise InvalidValueError(f"{name} must be left out without data: made-up vectors have no columns")
     vectors = make_vectors(names or []) if data is None else load_vectors(Path(data), names or [], item, score)
     can_draw = True
     try:

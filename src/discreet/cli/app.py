@@ -21,7 +21,7 @@ import typer
 from typer.core import TyperGroup
 
 from discreet import __version__
-from discreet.cli.output import RED, OutputError, apply_style, flush, print_text
+from discreet.cli.output import RED, OutputError, apply_style, print_text
 from discreet.errors import Error, nearest
 from discreet.text import printable
 
@@ -81,7 +81,9 @@ class Program(TyperGroup):
         try:
             # In standalone mode the parser would print errors in its own form.
             code = int(super().main(args, prog_name, complete_var, False, windows_expand_args, **context) or SUCCESS)
-            flush()
+            # An error of the last write is reported here; when Python ends, it cannot be.
+            if getattr(sys, "stdout", None) is not None:
+                sys.stdout.flush()
         except KeyboardInterrupt:
             code = INTERRUPTED
         except Exception as error:

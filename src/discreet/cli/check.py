@@ -109,7 +109,7 @@ def check(
         raise InvalidValueError(f"out must be a new file, not {out!r}: a check is not private, and replaces nothing")
     parse_adjacency(release.adjacency)
     file = Input.parse(files, input_format, events=True)
-    refuse_options(list_given(scores), SCORES_ONLY, "with user")
+    refuse_options(SCORES_ONLY, "with user", scores)
     notes: list[str] = []
     if events.user is None:
         for name in list_given(events, items, groups, discovery):

@@ -15,14 +15,16 @@ from discreet.cli.stdin import STANDARD, Input
 from discreet.errors import InvalidValueError, quote, suggestion
 from discreet.publish.options import DiscoveryOptions, EventOptions, GroupOptions, ItemOptions, join_choices
 from discreet.sources.base import MANY, ONE, explain_each_user
-from discreet.sources.discovered import EXACT, KINDS, SPELLINGS, Discovered, discovered
+from discreet.sources.discovered import EXACT, KINDS, LAPLACE, METHODS, SPELLINGS, Discovered, discovered
 from discreet.sources.events.domain import parse_domain
 from discreet.sources.events.group_columns import Product
 from discreet.sources.events.group_keys import parse_by, parse_groups
-from discreet.sources.events.location import Location, has_other_scheme
+from discreet.sources.events.location import FilePath, Location
 from discreet.sources.events.periods import UNITS
-from discreet.sources.events.ranges import STRINGS, Integers
+from discreet.sources.events.ranges import Integers
 from discreet.sources.events.source import events
+
+_NEITHER = "groups must be FILE:COLUMN or FIRST..LAST: neither the URL of a database nor standard input"
 
 
 def prepare_events(
@@ -52,7 +54,7 @@ def prepare_events(
         raise InvalidValueError("item must be given with user: the column that says what the user did it to")
     if connect is None and columns.name is not None:
         raise InvalidValueError("name must be left out without connect: it is the table of a database")
-    if connect is not None and not has_other_scheme(connect):
+    if connect is not None and not FilePath.parse(connect).is_other_url:
         raise InvalidValueError("connect must be the URL of a database, such as postgres://...")
     if connect is not None and not columns.name:
         raise InvalidValueError("name must be given with connect: the table of the events in the database")
@@ -66,25 +68,26 @@ def prepare_events(
         )
     domain: Any = terms
     if items.domain is not None:
-        if has_other_scheme(items.domain) and not items.domain.startswith(STRINGS):
-            raise InvalidValueError(
-                "domain must be FILE:COLUMN, connect:TABLE.COLUMN, integers:LO:HI or strings:ALPHABET:MAX, not the URL "
-                "of a database"
-            )
         if items.domain.partition(":")[0] == STANDARD:
             raise InvalidValueError(
                 "domain must be FILE:COLUMN, integers:LO:HI or strings:ALPHABET:MAX: standard input is for FILE alone"
             )
         domain = parse_domain(items.domain)
+        if _is_database(domain):
+            raise InvalidValueError(
+                "domain must be FILE:COLUMN, connect:TABLE.COLUMN, integers:LO:HI or strings:ALPHABET:MAX, not the URL "
+                "of a database"
+            )
     clip = None
     if columns.clip is not None:
         clip = tuple(columns.clip.split(","))
         if len(clip) != 2:
             raise InvalidValueError(f"clip must be two numbers LOW,HIGH such as 0,5, not {quote(columns.clip)}")
     grouping = parse_grouping(groups)
-    table = Location.parse(file.files or connect)
     if out is not None:
-        lists = [Location.parse_list(text, "groups") for text in groups.groups or []]
+        listed = grouping.get("groups")
+        lists = listed.lists if isinstance(listed, Product) else [listed]
+        table = Location.parse(file.files or connect)
         inputs: dict[str, list[str]] = {"events": [], "domain": [], "groups": []}
         for role, given in [("events", table), ("domain", domain), *(("groups", each) for each in lists)]:
             if isinstance(given, Location) and given.database is not None:
@@ -114,7 +117,7 @@ def prepare_events(
         **grouping,
     }
     # Standard input is read from a copy, whose path is known when it is opened.
-    return lambda path: events(path if file.is_standard else table, **arguments)
+    return lambda path: events(connect if path is None else path, **arguments)
 
 
 def parse_discovery(options: DiscoveryOptions, max_items_per_user: str | None) -> Discovered | None:
@@ -123,14 +126,15 @@ def parse_discovery(options: DiscoveryOptions, max_items_per_user: str | None) -
         for name in list_given(options):
             raise InvalidValueError(f"{name} must be left out without discover: the items come from a list")
         return None
-    if max_items_per_user is None:
+    method = parse_choice("method", options.method or LAPLACE, METHODS)
+    if max_items_per_user is None and method == LAPLACE:
         raise InvalidValueError("max_items_per_user must be given with discover: how many items of a user count for it")
-    most = parse_count(max_items_per_user, "max_items_per_user")
+    most = None if max_items_per_user is None else parse_count(max_items_per_user, "max_items_per_user")
     kind = parse_choice("kind", options.kind or KINDS[0], KINDS)
     spelling = parse_choice("spelling", options.spelling or EXACT, SPELLINGS)
     delta: Any = options.delta  # None is refused below
     with warnings.catch_warnings(record=True, action="always") as caught:
-        terms = discovered(delta, most, options.discovery_epsilon, kind, spelling)
+        terms = discovered(delta, most, options.discovery_epsilon, kind, spelling, method)
     for warning in caught:
         print_doubt(str(warning.message))
     return terms
@@ -148,8 +152,7 @@ def parse_grouping(options: GroupOptions) -> dict[str, Any]:
         if isinstance(column, list):
             raise InvalidValueError(f"by must be given once for each column, and names one, not {quote(text)}")
         named, bracket, _ = text.partition("(")
-        hint = suggestion(named, list(UNITS), private=False)
-        if isinstance(column, str) and bracket and hint:
+        if isinstance(column, str) and bracket and (hint := suggestion(named, list(UNITS), private=False)):
             raise InvalidValueError(f"by must be a column or {join_choices(UNITS)} of one, not {quote(text)}{hint}")
         columns.append(column)
     groups = _parse_groups(options.groups or [], columns)
@@ -157,7 +160,8 @@ def parse_grouping(options: GroupOptions) -> dict[str, Any]:
         lists = groups.lists if isinstance(groups, Product) else [groups]
         # The groups in a file are not counted before the file is read.
         sizes = [
-            None if isinstance(each, str) else each.d if isinstance(each, Integers) else len(each) for each in lists
+            None if isinstance(each, Location) else each.d if isinstance(each, Integers) else len(each)
+            for each in lists
         ]
         count = "G" if None in sizes else f"{prod(size or 0 for size in sizes):,}"
         # Quotes belong to Python; a shell would take them away.
@@ -184,19 +188,27 @@ def _parse_groups(texts: Sequence[str], by: Sequence[Any]) -> Any:
         ways = "" if columns == 1 else f", {columns} times, or once as a file of combinations"
         raise InvalidValueError(f"groups must be given once for each by{ways}, not {len(texts)} times")
     for text in texts:
-        if has_other_scheme(text) or text.partition(":")[0] == STANDARD:
-            raise InvalidValueError(
-                "groups must be FILE:COLUMN or FIRST..LAST: neither the URL of a database nor standard input"
-            )
+        if text.partition(":")[0] == STANDARD:
+            raise InvalidValueError(_NEITHER)
         if not re.search(r"[.:/\\]", text) and not os.path.exists(text):
             raise InvalidValueError(
                 f"groups must be FILE:COLUMN or FIRST..LAST, not {quote(text)}: put the list into a file, one group on "
                 "each line under a header, and name it FILE:COLUMN"
             )
     groups = parse_groups(texts, [getattr(column, "unit", None) for column in by])
-    if len(texts) < columns and not isinstance(groups, str):
+    for each in groups.lists if isinstance(groups, Product) else [groups]:
+        if _is_database(each):
+            raise InvalidValueError(_NEITHER)
+    if len(texts) < columns and not isinstance(groups, Location):
         raise InvalidValueError(
             f"groups must be given once for each by, {columns} times, or once as a file of combinations, "
             f"not as the one range {quote(texts[0])}"
         )
     return groups
+
+
+def _is_database(given: Any) -> bool:
+    """Return True for a list that is named by what looks like the URL of a database."""
+    if not isinstance(given, Location):
+        return False
+    return given.database is not None or any(path.is_other_url for path in given.paths)

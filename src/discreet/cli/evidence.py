@@ -45,6 +45,7 @@ AUDIT_HELP = """
 Examples:
   discreet audit
   discreet audit --mechanism one-shot -k 1 --draws 5000
+  discreet audit --shortfall 1 --draws 2000
   discreet audit --scores 2,1,0 --neighbour 2,1,1 -k 1 --epsilon 0.5 --draws 1000 --confidence 0.99 --quiet
 """
 
@@ -104,7 +105,7 @@ def verify(
 
 
 def _verification_to_dict(report: Verification) -> dict[str, Any]:
-    """Return a report in terms of JSON; counts, groups and discovery are there where all is verified."""
+    """Return a report in terms of JSON; counts, shortfalls, groups and discovery are there where all is verified."""
     verdicts = [
         {
             "mechanism": to_dict(verdict.mechanism),
@@ -131,6 +132,18 @@ def _verification_to_dict(report: Verification) -> dict[str, Any]:
         }
         for verdict in report.counts
     ]
+    shortfalls = [
+        {
+            "mechanism": to_dict(verdict.mechanism),
+            "adjacency": verdict.adjacency,
+            "holds": verdict.holds,
+            "pairs": verdict.pairs,
+            "worst": verdict.worst,
+            "shortfall": float(verdict.shortfall),
+            "failures": _list_failures(verdict.failures),
+        }
+        for verdict in report.shortfalls
+    ]
     groups = [
         {
             "each_user": verdict.each_user,
@@ -145,6 +158,7 @@ def _verification_to_dict(report: Verification) -> dict[str, Any]:
     ]
     discovery = [
         {
+            "method": verdict.tables.method,
             "max_items_per_user": verdict.tables.items,
             "each_user": verdict.tables.each_user,
             "adjacency": verdict.tables.adjacency,
@@ -157,7 +171,7 @@ def _verification_to_dict(report: Verification) -> dict[str, Any]:
         }
         for verdict in report.found
     ]
-    more = {"counts": counts, "groups": groups, "discovery": discovery}
+    more = {"counts": counts, "shortfalls": shortfalls, "groups": groups, "discovery": discovery}
     return {
         "holds": report.holds,
         "pairs": report.pairs,
@@ -182,6 +196,9 @@ def audit(
         str | None, typer.Option(metavar="A,B,...", help="With --scores: the same counts with one user changed.")
     ] = None,
     adjacency: AdjacencyOption = "add-remove",
+    shortfall: Annotated[
+        str | None, typer.Option(metavar="E", help="Release a shortfall too, which costs this beside the budget.")
+    ] = None,
     draws: Annotated[
         str, typer.Option(metavar="N", help="How many releases of each input to draw, twice as many of the longer one.")
     ] = "50000",
@@ -205,6 +222,7 @@ def audit(
             scores=None if scores is None else parse_numbers(scores, "scores"),
             neighbour=None if neighbour is None else parse_numbers(neighbour, "neighbour"),
             adjacency=parse_adjacency(adjacency),
+            shortfall=shortfall,
             draws=parse_count(draws, "draws"),
             confidence=confidence,
             progress=lambda total: progress_bar("drawing", total),
@@ -220,6 +238,7 @@ def audit(
                 "k": pair.k,
                 "epsilon": str(pair.epsilon),
                 "adjacency": pair.adjacency,
+                "shortfall": None if found.shortfall is None else str(found.shortfall),
                 "draws": found.draws,
                 "confidence": str(found.confidence),
                 "spent": found.spent,

@@ -161,9 +161,9 @@ def list_given(*options: Any) -> dict[str, Any]:
     return {field.name: value for field, value in pairs if value != field.default}
 
 
-def refuse_options(given: Iterable[str], reasons: Mapping[str, str], when: str) -> None:
+def refuse_options(reasons: Mapping[str, str], when: str, *options: Any) -> None:
     """Raise if an option is given for which there is a reason to leave it out."""
-    for name in given:
+    for name in list_given(*options):
         if name in reasons:
             raise InvalidValueError(f"{name} must be left out {when}: {reasons[name]}")
 

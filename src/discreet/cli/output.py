@@ -117,12 +117,6 @@ def print_notes(notes: Iterable[str], quiet: bool) -> None:
         print_doubt(note)
 
 
-def flush() -> None:
-    """Flush standard output while an error can still be reported; when Python ends, it cannot."""
-    if getattr(sys, "stdout", None) is not None:
-        sys.stdout.flush()
-
-
 def _encoding() -> str:
     return getattr(sys.stdout, "encoding", None) or "utf-8"
 

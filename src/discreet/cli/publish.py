@@ -40,7 +40,7 @@ app = typer.Typer(rich_markup_mode=None)
 
 @app.command("publish", short_help="Publish the charts of a file: price, releases, site.", epilog=HELP)
 def publish(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The charts, a TOML file: see docs/publish.md.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The charts, a TOML file: see docs/charts-file.md.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what it costs, and end. No event is read.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. Where nobody can be asked, none is.")] = False,
     dummy: Annotated[
@@ -130,7 +130,6 @@ def _publish(
 
 
 def _write(out: Path, site: Site, told: Log, wait: float) -> None:
-    """Write a site to its folder."""
     from discreet.publish.pages import list_files
     from discreet.publish.site_folder import write_site
 

@@ -16,7 +16,6 @@ from discreet.cli.options import (
     InputFormatOption,
     OutputOptions,
     ScoreOptions,
-    list_given,
     parse_adjacency,
     parse_count,
     parse_format,
@@ -41,8 +40,9 @@ from discreet.publish.options import (
     option,
 )
 from discreet.release.padding import Padding, check_auto
+from discreet.release.shortfall import parse_shortfall
 from discreet.release.topk import Delivery, make_any_request, plan_charge
-from discreet.sources.events.location import has_other_scheme
+from discreet.sources.events.location import FilePath
 from discreet.sources.files import TEXTS, file_source
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ Examples with scores:
   discreet select scores.csv -k 10 --epsilon 1 --ledger budget.db --purpose "monthly chart"
   discreet select counts.npy -k 100 --epsilon 0.1 --mechanism core --otherwise none
   discreet select scores.csv -k 10 --epsilon 1 --counts 0.5
+  discreet select scores.csv -k 10 --epsilon 1 --shortfall 0.05
   discreet select scores.csv -k 10 --epsilon 1 --counts 0.5 --format csv > top.csv
   discreet select - -k 10 --epsilon 1 --format items < scores.csv | sort
   grep -v "^#" points.tsv | discreet select - --input-format tsv -k 3 --epsilon 1 --sensitivity 2,5
@@ -102,7 +103,8 @@ SCORES_ONLY = {
 }
 EVENTS_ONLY = {
     **dict.fromkeys(
-        ("domain", "discover", "kind", "spelling", "discovery_epsilon"), "a file of scores lists its own items"
+        ("domain", "discover", "kind", "spelling", "discovery_epsilon", "method"),
+        "a file of scores lists its own items",
     ),
     **dict.fromkeys(("value", "clip", "resolution", "max_items_per_user"), "a file of scores is added up already"),
     **dict.fromkeys(("groups", "each_user", "max_groups_per_user"), "a file of scores has no groups"),
@@ -141,7 +143,7 @@ def check_files(context: typer.Context, files: list[str] | None) -> list[str] | 
         raise InvalidValueError(f"FILE is missing; for example: {first_example(context.command.epilog)}")
     if files and connect is not None:
         raise InvalidValueError("connect must be left out with FILE: the input is one of the two")
-    if any(map(has_other_scheme, files or [])):
+    if any(FilePath.parse(file).is_other_url for file in files or []):
         raise InvalidValueError(
             "FILE must be a file, or the URL of one by https, s3 or gs; the URL of a database goes with --connect"
         )
@@ -194,6 +196,8 @@ def select(
     drawn_by = parse_mechanism(mechanism)
     k, shape, epsilon = parse_count(release.k), parse_format(output, FORMATS), positive(release.epsilon, "epsilon")
     counts = None if release.counts is None else positive(release.counts, "counts")
+    if release.shortfall is not None:
+        parse_shortfall(release.shortfall)
     adjacency = parse_adjacency(release.adjacency)
     padding = Padding(release.pad_to, context.obj, from_file=True)
     file = Input.parse(files, input_format, events=events.user is not None)
@@ -215,7 +219,7 @@ def select(
         with Delivery(padding, charge) as delivery, open_source(file, open_table, notes) as source:
             request = make_any_request(
                 source, k, epsilon, mechanism=drawn_by, adjacency=adjacency, sensitivity=sensitivity, counts=counts,
-                split=release.split,
+                split=release.split, shortfall=release.shortfall,
             )  # fmt: skip
             delivery.draw(request)
             del source, request
@@ -251,10 +255,10 @@ def prepare_source(
         The file to write to, which must not be one of the inputs.
     """
     if events.user is None:
-        refuse_options(list_given(items, events, discovery, groups), EVENTS_ONLY, "without user")
+        refuse_options(EVENTS_ONLY, "without user", items, events, discovery, groups)
         check_out(out, {"scores": file.files})
         return partial(read_scores, item=events.item, score=scores.score)
-    refuse_options(list_given(scores), SCORES_ONLY, "with user")
+    refuse_options(SCORES_ONLY, "with user", scores)
     from discreet.cli.events import prepare_events
 
     return prepare_events(file, events, items, terms, groups, adjacency, out)

@@ -25,6 +25,7 @@ from discreet.evidence import definition
 from discreet.evidence.neighbours import Family, Scores, bound_users, families
 from discreet.evidence.report import Pair, format_scores
 from discreet.evidence.visible_laws import (
+    CELLS,
     Input,
     check_enumerable,
     count_outcomes,
@@ -32,7 +33,6 @@ from discreet.evidence.visible_laws import (
     forms_of,
     label,
     label_scores,
-    outcome_of,
     releases,
 )
 from discreet.exact.arrays import Floats
@@ -90,6 +90,8 @@ class Audit:
         which has no definition.
     longer
         The longer input that was compared with the definition too, if any, by twice as many releases.
+    shortfall
+        The part of epsilon for the shortfall of each release, or None without one.
     """
 
     mechanism: Mechanism
@@ -100,6 +102,7 @@ class Audit:
     event: tuple[Any, ...]
     fits: float
     longer: Input | None = None
+    shortfall: Fraction | None = None
 
     @property
     def overspent(self) -> bool:
@@ -114,7 +117,8 @@ class Audit:
     def __str__(self) -> str:
         found = f"epsilon spent at least {self.spent:.4f} of {decimal(self.pair.epsilon)}"
         sure = decimal(self.confidence)
-        head = f"{self.mechanism!r} on {self.pair}, {self.draws:,} draws of each"
+        part = "" if self.shortfall is None else f", of which {decimal(self.shortfall)} for a shortfall"
+        head = f"{self.mechanism!r} on {self.pair}{part}, {self.draws:,} draws of each"
         if self.longer is not None:
             head += f", and {2 * self.draws:,} of {format_scores(self.longer.scores)}, k = {self.longer.k}"
         if self.holds:
@@ -149,6 +153,7 @@ def audit(
     scores: Sequence[Number] | None = None,
     neighbour: Sequence[Number] | None = None,
     adjacency: str = "add-remove",
+    shortfall: Number | None = None,
     draws: int = 50_000,
     confidence: Number = "0.999",
     sampler: Releasing | None = None,
@@ -168,11 +173,13 @@ def audit(
     k
         The number of items to release.
     epsilon
-        The budget that a release promises.
+        The budget that a release promises, without that of a shortfall.
     scores, neighbour
         Two neighbouring vectors of counts of users, of at most 26 items; by default a pair that shows much of epsilon.
     adjacency
         The adjacency of the two inputs: "add-remove" or "swap".
+    shortfall
+        The epsilon of a shortfall, which each release then has too.
     draws
         The number of releases of each input; twice as many are drawn of the longer input.
     confidence
@@ -201,13 +208,16 @@ def audit(
     if own is not None and sampler is not None:
         raise InvalidValueError(f"sampler must be left out with {own!r}, which is one")
     chosen = check_mechanism(DEFAULT if mechanism is None or own is not None else mechanism)
+    if own is not None and shortfall is not None:
+        raise InvalidValueError(f"shortfall must be left out with {own!r}, which releases none")
     budget, sure = positive(epsilon, "epsilon"), check_confidence(confidence)
+    bound = None if shortfall is None else positive(shortfall, "shortfall")
     check_adjacency(adjacency)
     draws = whole_number(draws, "draws", 100, _MOST_DRAWS)
     if (scores is None) != (neighbour is None):
         raise InvalidValueError("scores and neighbour must be given together or both left out")
     has_longer = own is None and (k is not None or sampler is None)
-    pair, longer = _choose_inputs(chosen, k, budget, scores, neighbour, adjacency, draws, has_longer)
+    pair, longer = _choose_inputs(chosen, k, budget, bound, scores, neighbour, adjacency, draws, has_longer)
     total = 2 * draws if longer is None else 4 * draws
     with nullcontext(lambda: None) if progress is None else progress(total) as step:
         entropy = as_entropy(rng)
@@ -221,6 +231,7 @@ def _choose_inputs(
     mechanism: Mechanism,
     k: int | None,
     epsilon: Fraction,
+    shortfall: Fraction | None,
     scores: Sequence[Number] | None,
     neighbour: Sequence[Number] | None,
     adjacency: str,
@@ -229,8 +240,8 @@ def _choose_inputs(
 ) -> tuple[tuple[Input, Input], Input | None]:
     """Return the two neighbours, and the longer input if the caller gave no scores."""
     if scores is None or neighbour is None:
-        pair = telling_pair(mechanism, k, epsilon, adjacency, draws)
-        return pair, long_input(mechanism, k, epsilon, adjacency) if has_longer else None
+        pair = telling_pair(mechanism, k, epsilon, adjacency, draws, shortfall)
+        return pair, long_input(mechanism, k, epsilon, adjacency, shortfall) if has_longer else None
     first, second = _parse_vector(scores, "scores"), _parse_vector(neighbour, "neighbour")
     if len(first) != len(second) or not 2 <= len(first) <= _LONGEST:
         raise InvalidValueError(
@@ -242,12 +253,12 @@ def _choose_inputs(
     if not family.are_neighbours(first, second):
         raise InvalidValueError(f"neighbour must be one user away from scores under {adjacency!r}")
     one, other = (
-        Input(vector, 1 if k is None else k, epsilon, mechanism, family.sensitivity, adjacency)
+        Input(vector, 1 if k is None else k, epsilon, mechanism, family.sensitivity, adjacency, shortfall)
         for vector in (first, second)
     )
     # The request refuses a k that is no number of items.
     if not one.request().takes_all_items:
-        check_enumerable(mechanism, len(first), one.k)
+        check_enumerable(one)
     return (one, other), None
 
 
@@ -259,15 +270,22 @@ def _parse_vector(given: Any, name: str) -> Scores:
 
 
 def telling_pair(
-    mechanism: Mechanism, k: int | None, epsilon: Fraction, adjacency: str, draws: int
+    mechanism: Mechanism,
+    k: int | None,
+    epsilon: Fraction,
+    adjacency: str,
+    draws: int,
+    shortfall: Fraction | None = None,
 ) -> tuple[Input, Input]:
     """Return the pair of neighbours that by definition shows the largest spent epsilon in `draws` draws."""
     pairs: list[tuple[Input, Input]] = []
     for family in bound_users(mechanism, families(deep=False), (1,)):
         size = (1 if family.d == 3 else 2) if k is None else k
-        if family.adjacency == adjacency and 1 <= size < family.d <= 4:
+        # A shortfall needs whole numbers, which have a grid.
+        fits = shortfall is None or not family.random
+        if family.adjacency == adjacency and 1 <= size < family.d <= 4 and fits:
             for scores in family.scores:
-                first = Input(scores, size, epsilon, mechanism, family.sensitivity, adjacency)
+                first = Input(scores, size, epsilon, mechanism, family.sensitivity, adjacency, shortfall)
                 pairs += [(first, replace(first, scores=other)) for other in family.neighbours(scores)]
     if not pairs:
         raise InvalidValueError(f"k must be 1, 2 or 3 where scores and neighbour are left out, not {quote(k)}")
@@ -282,7 +300,9 @@ def telling_pair(
     return max(pairs, key=expect_bound)
 
 
-def long_input(mechanism: Mechanism, k: int | None, epsilon: Fraction, adjacency: str) -> Input:
+def long_input(
+    mechanism: Mechanism, k: int | None, epsilon: Fraction, adjacency: str, shortfall: Fraction | None = None
+) -> Input:
     """Return the input with many classes, with its own k if none is given.
 
     Its top-k has a probability of about 1/2, so that draws through boxes and draws of the top-k are compared.
@@ -290,7 +310,8 @@ def long_input(mechanism: Mechanism, k: int | None, epsilon: Fraction, adjacency
     # By default k is as large as the definition can compute quickly.
     usual = (2 if mechanism.needs_integrals else 3) if mechanism.ordered else 4
     size = usual if k is None else k
-    count = max(n for n in range(1, len(_REST) + 1) if count_outcomes(mechanism, size + n, size) <= _ENOUGH)
+    enough = _ENOUGH if shortfall is None else _ENOUGH // CELLS
+    count = max(n for n in range(1, len(_REST) + 1) if count_outcomes(mechanism, size + n, size) <= enough)
     limit = Sensitivity(items=1 if mechanism.releases_values else None)
     unit = max(1, round(1 / definition.scale(epsilon, limit.down, limit.up, adjacency)))
 
@@ -308,7 +329,7 @@ def long_input(mechanism: Mechanism, k: int | None, epsilon: Fraction, adjacency
         law = expected_law(lifted).probabilities
         chance = sum(chance for outcome, chance in law.items() if outcome[0] == top)
         low, high = (middle, high) if chance < 0.5 else (low, middle)
-    return lift(high)
+    return replace(lift(high), shortfall=shortfall)
 
 
 def _judge(
@@ -331,7 +352,7 @@ def _judge(
     likely = lower_bound(sum(one_kept[outcome] for outcome in event), kept, alpha / 4.0)
     unlikely = upper_bound(sum(other_kept[outcome] for outcome in event), kept, alpha / 4.0)
     spent = max(0.0, math.log(likely / unlikely)) if likely > 0.0 else 0.0
-    found = Pair(first.scores, second.scores, first.k, first.epsilon, first.adjacency)
+    found = Pair(first.scores, second.scores, first.k, first.total, first.adjacency)
     if own is not None:
         return Audit(own, found, draws, sure, spent, event, 1.0)
     chances = [
@@ -340,7 +361,7 @@ def _judge(
     if longer is not None:
         chances += fit_to_definition(longer, longer_counts)
     fits = min(1.0, len(chances) * min(chances))
-    return Audit(first.mechanism, found, draws, sure, spent, event, fits, longer)
+    return Audit(first.mechanism, found, draws, sure, spent, event, fits, longer, first.shortfall)
 
 
 def telling_event(one: Mapping[Any, int], other: Mapping[Any, int]) -> tuple[tuple[Any, ...], bool]:
@@ -415,7 +436,7 @@ class _Drawing:
             outcomes: Iterator[tuple[str, Any]] = releases(drawn_from, self.entropy, forms)
         else:
             mapping = label_scores(drawn_from.scores)
-            outcomes = (("small", _observe_result(self.sampler(given), len(mapping))) for given in repeat(mapping))
+            outcomes = (("small", _observe_result(drawn_from, self.sampler(given))) for given in repeat(mapping))
         for outcome in outcomes:
             yield outcome
             self.step()
@@ -432,8 +453,9 @@ def _release_by(own: Sampler, k: int, epsilon: Fraction, entropy: Entropy) -> Re
     return release
 
 
-def _observe_result(result: Any, d: int) -> Any:
+def _observe_result(drawn_from: Input, result: Any) -> Any:
     """Return what is seen of a release, with counts and a wrong size of the domain; other values are unchanged."""
     if not isinstance(result, Release):
         return result
-    return outcome_of(result) if result.d == d else (*outcome_of(result), result.d)
+    seen = drawn_from.observe(result)
+    return seen if result.d == len(drawn_from.scores) else (*seen, result.d)

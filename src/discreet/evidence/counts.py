@@ -3,31 +3,32 @@
 A release with counts shows a selection y and a noisy count for each item, with probability law(y) times the product of
 discrete Laplace probabilities exp(-rate |c_i - f_i|) / Z around the scores f, in steps. Between neighbours f and g the
 log ratio at (y, c) is largest where every c_i is one of the two scores; the counts then add exactly rate * sum |f_i -
-g_i| over the items of y. A histogram shows an order and the rounded value of each item; the definition gives its law.
+g_i| over the items of y. A shortfall is one more such number, around the lead of y in place of a score. A histogram
+shows an order and the rounded value of each item; the definition gives its law.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import count
+from itertools import chain, count
 from typing import Any, ClassVar
 
 from discreet.errors import InvalidValueError
 from discreet.evidence import definition
 from discreet.evidence.definition import ValueLaw, define_values
 from discreet.evidence.neighbours import Family, Scores, move, whole
-from discreet.evidence.report import SLACK, Failure, OverTrials, Pair, share, verdict_word
-from discreet.evidence.visible_laws import Laws, label_scores, log_ratios
+from discreet.evidence.report import SLACK, Failure, Outcome, OverTrials, Pair, share, verdict_word
+from discreet.evidence.visible_laws import Departure, Laws, find_departure, label_scores, log_ratios, positions_of
 from discreet.evidence.walk import walk
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms.base import Form, Mechanism, Prepared
 from discreet.mechanisms.registry import DEFAULT, all_variants
 from discreet.mechanisms.tally import Selection
 from discreet.privacy import ADJACENCIES, Sensitivity
-from discreet.release.release import Release
+from discreet.release.release import Release, Shortfall
 from discreet.release.request import Randomness, Request, make_request
 from discreet.sources.arrays.array import ArraySource
 
@@ -43,6 +44,9 @@ _RATES, _RUNS = (Fraction(1), Fraction(1, 2)), 4000
 _MARK = 10**6
 """More steps than any score of a small input."""
 
+_LEADS = range(-3, 4)
+"""The shortfalls that are compared with the definition. A centre that is wrong by a step shows in any range."""
+
 _STEPS = range(-4, 7)
 """The values that are compared. They extend beyond the scores on both sides, where ratios are constant."""
 
@@ -52,7 +56,7 @@ _ROUNDING = 1e-10
 
 @dataclass(frozen=True)
 class Counted:
-    """The result of comparing all neighbours of one trial of counts.
+    """The result of comparing all neighbours of one trial of counts, of a shortfall, or of both.
 
     Attributes
     ----------
@@ -60,24 +64,33 @@ class Counted:
         The number of pairs of neighbouring inputs.
     worst
         An upper bound on the largest log ratio, as a share of the whole epsilon.
-    counts
-        The largest log ratio of the counts alone, as a share of their epsilon; exact.
     pair
         The pair with the largest ratio.
-    rate
-        The rate of the noise that the release draws.
+    counts, shortfall
+        The largest log ratio of the counts alone, and of the shortfall given the list, as shares of their epsilons;
+        exact, and 0 without them.
+    rate, shortfall_rate
+        The rates of the noises that the release draws, or None without them.
+    shown
+        A shortfall as it is shown, or None without one.
+    departure
+        The outcome with a shortfall that departs most from the definition, None if all agree.
     """
 
     pairs: int
     worst: float
-    counts: Fraction
     pair: Pair
-    rate: Fraction
+    counts: Fraction = Fraction(0)
+    shortfall: Fraction = Fraction(0)
+    rate: Fraction | None = None
+    shortfall_rate: Fraction | None = None
+    shown: Shortfall | None = None
+    departure: Departure | None = None
 
     @property
     def holds(self) -> bool:
         """True if no ratio exceeds its epsilon."""
-        return self.worst <= 1.0 + SLACK and self.counts <= 1
+        return self.worst <= 1.0 + SLACK and self.counts <= 1 and self.shortfall <= 1
 
 
 @dataclass(frozen=True)
@@ -203,12 +216,16 @@ def verify_counts(
     family: Family,
     *,
     epsilon: Fraction,
-    counts: Fraction,
+    counts: Fraction | None = None,
+    shortfall: Fraction | None = None,
     grid: Fraction = Fraction(1),
     per_user: int | None = None,
 ) -> Counted:
-    """Compare every input of a family with all its neighbours, for users who touch at most `per_user` items."""
-    laws = CountedLaws(mechanism, k, epsilon, counts, family, grid, per_user)
+    """Compare every input of a family with all its neighbours, for users who touch at most `per_user` items.
+
+    The releases have counts, a shortfall or both. A shortfall is also compared with the definition.
+    """
+    laws = CountedLaws(mechanism, k, epsilon, family, grid, per_user, counts=counts, shortfall=shortfall)
     found = []
     for scores in family.scores:
         if per_user is None:
@@ -216,8 +233,16 @@ def verify_counts(
         else:
             others = [move(scores, change) for change in family.changes_by_users(per_user) if any(change)]
         found += [(*laws.apart(scores, other), (scores, other)) for other in others]
-    worst, _, pair = max(found, key=lambda one: one[0])
-    return Counted(len(found), worst, max(part for _, part, _ in found), laws.pair(*pair), laws.rate)
+    ratios, counted, leads, pairs = zip(*found, strict=True)
+    worst = max(range(len(found)), key=ratios.__getitem__)
+    made = Counted(len(found), ratios[worst], laws.pair(*pairs[worst]), max(counted), max(leads))
+    if counts is not None:
+        made = replace(made, rate=laws.rate(COUNT))
+    if shortfall is None:
+        return made
+    departures = [find_departure(laws, scores) for scores in dict.fromkeys(chain.from_iterable(pairs))]
+    farthest = max((one for one in departures if one is not None), key=lambda one: one.size, default=None)
+    return replace(made, shortfall_rate=laws.rate(LEAD), shown=laws.shown, departure=farthest)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -227,77 +252,129 @@ class BoundedScores(ArraySource):
     max_items_per_user: int | None = None
 
 
+NoisyNumber = str | tuple[str, ...]
+"""A noisy number of a release: the count of an item, or the shortfall of the released items."""
+
+COUNT, LEAD = str, tuple
+"""The types of the two kinds of noisy numbers."""
+
+
 class CountedLaws(Laws):
-    """The laws of selections with counts: those of the selections, and the centres of the counts."""
+    """The laws of selections with noisy numbers: those of the selections, and the centres of the numbers."""
 
     def __init__(
         self,
         mechanism: Mechanism,
         k: int,
         epsilon: Fraction,
-        counts: Fraction,
         family: Family,
         grid: Fraction,
         per_user: int | None,
+        *,
+        counts: Fraction | None = None,
+        shortfall: Fraction | None = None,
     ) -> None:
         super().__init__(mechanism, k, epsilon, family)
         self._grid, self._per_user = grid, per_user
         self.request = make_request(
-            self.source(family.scores[0]), k, epsilon,
-            mechanism=mechanism, sensitivity=family.sensitivity, adjacency=family.adjacency, counts=counts,
+            self.source(family.scores[0]), k, epsilon, mechanism=mechanism, sensitivity=family.sensitivity,
+            adjacency=family.adjacency, counts=counts, shortfall=shortfall,
         )  # fmt: skip
-        self._rates: set[Fraction] = set()
-        self._centres: dict[Scores, dict[Any, int | Fraction]] = {}
+        self._rates: dict[type, set[Fraction]] = {COUNT: set(), LEAD: set()}
+        self._centres: dict[Scores, dict[NoisyNumber, int | Fraction]] = {}
+        self.shown: Shortfall | None = None
 
-    def apart(self, scores: Scores, other: Scores) -> tuple[float, Fraction]:
-        """Return the largest log ratio of two inputs as a share of epsilon, and the share of the counts in theirs."""
-        table = self.table([scores, other])
+    def apart(self, scores: Scores, other: Scores) -> tuple[float, Fraction, Fraction]:
+        """Return the largest log ratio of two inputs as a share of epsilon, and those of counts and shortfall alone."""
+        table, promised = self.table([scores, other]), self.guarantee
         selection = log_ratios(table.logs[0], table.logs[1:])[0] + table.off.sum()
-        here, there = self._centres[scores], self._centres[other]
-        # The distance between the centres of the items of each outcome, in steps.
-        steps = [sum(abs(self._steps(here[item] - there[item])) for item in outcome[0]) for outcome in table.outcomes]
-        moved = [self.rate * total for total in steps]
-        worst = max(one + float(part) for one, part in zip(selection.tolist(), moved, strict=True))
-        return worst / float(self.guarantee.epsilon), max(moved) / self.guarantee.counts_epsilon
+        counts = [self._log_ratio(scores, other, outcome[0]) for outcome in table.outcomes]
+        leads = [self._log_ratio(scores, other, [outcome[0]]) for outcome in table.outcomes]
+        worst = max(one + float(n + lead) for one, n, lead in zip(selection.tolist(), counts, leads, strict=True))
+        own = max(counts) / (promised.counts_epsilon or 1), max(leads) / (promised.shortfall_epsilon or 1)
+        return worst / float(promised.epsilon), *own
 
-    @property
-    def rate(self) -> Fraction:
-        """The one rate at which the release draws noise, in steps of the grid."""
-        (rate,) = self._rates
+    def _log_ratio(self, scores: Scores, other: Scores, numbers: Sequence[NoisyNumber]) -> Fraction:
+        """Return the largest log ratio of some numbers: for each the rate times the distance of its centres."""
+        here, there = self._centres[scores], self._centres[other]
+        known = [number for number in numbers if number in here and number in there]
+        return sum(
+            (self.rate(type(number)) * abs(self._steps(here[number] - there[number])) for number in known), Fraction(0)
+        )
+
+    def rate(self, kind: type) -> Fraction:
+        """Return the one rate at which the release draws the noise of a kind of number, in steps of the grid."""
+        (rate,) = self._rates[kind]
         return rate
+
+    def listed(self, scores: Scores) -> dict[Outcome, float]:
+        found: dict[Outcome, float] = {}
+        for outcome, (log, _) in self.law(scores).items():
+            lead = self._centres[scores].get(outcome[0])
+            if lead is None:
+                # An empty list has no shortfall.
+                found[outcome[:2]] = log
+                continue
+            for steps in _LEADS:
+                noise = definition.discrete_laplace_log(int(steps - self._steps(lead)), self.rate(LEAD))
+                found[*outcome[:2], steps] = log + noise
+        return found
+
+    def defined(self, scores: Scores) -> dict[Outcome, float]:
+        limit, asked = self.family.sensitivity, self.guarantee.shortfall_epsilon
+        rate = definition.shortfall_rate(asked, limit.down, limit.up, self.family.adjacency, self._grid)
+        found: dict[Outcome, float] = {}
+        for outcome, log in super().defined(scores).items():
+            if outcome[0]:
+                terms = scores, positions_of(outcome[0]), rate, self._grid
+                found |= {(*outcome, steps): log + definition.shortfall_log(steps, *terms) for steps in _LEADS}
+            else:
+                found[outcome] = log
+        return found
 
     def source(self, scores: Scores) -> ArraySource:
         made = super().source(scores)
         return BoundedScores(made.scores, made.labels, made.unit, self._grid, max_items_per_user=self._per_user)
 
     def release(self, scores: Scores, source: ArraySource, draw: Callable[[Prepared], Selection]) -> Release:
-        """Release with noise that brings every count to a value that depends on its item alone.
+        """Release with noise that brings every number to a value that depends on its item alone, or to 0.
 
-        All inputs then show the same counts. An interval around the true score, a list in the order of true scores, or
+        All inputs then show the same numbers. An interval around the true score, a list in the order of true scores, or
         noise that is shared, scaled or left out would show as another outcome.
         """
-        centred = self._with_noise(source, draw, lambda call: 0)
-        centres = self._centres.setdefault(scores, {})
-        centres.update({count.item: count.value for count in centred.counts or []})
-        # Noise that differs between calls shows which call is for which item.
-        marked = self._with_noise(source, draw, lambda call: (call + 1) * _MARK)
-        calls = {self._steps(count.value - centres[count.item]): count.item for count in marked.counts or []}
+        centred = numbers_of(self._with_noise(source, draw, lambda call: 0))
+        self._centres.setdefault(scores, {}).update(centred)
+        # Noise that differs between calls shows which call is for which number.
+        marked = numbers_of(self._with_noise(source, draw, lambda call: (call + 1) * _MARK))
+        calls = {self._steps(value - centred[number]): number for number, value in marked.items()}
 
         def aim(call: int) -> int:
-            item = calls.get(Fraction((call + 1) * _MARK))
-            return 0 if item is None else int(ord(item) - self._steps(centres[item]))
+            number = calls.get(Fraction((call + 1) * _MARK))
+            if number is None:
+                return 0
+            return int((ord(number) if isinstance(number, str) else 0) - self._steps(centred[number]))
 
-        return self._with_noise(source, draw, aim)
+        aimed = self._with_noise(source, draw, aim, calls)
+        self.shown = aimed.shortfall or self.shown
+        return aimed
 
     def _with_noise(
-        self, source: ArraySource, draw: Callable[[Prepared], Selection], noise: Callable[[int], int]
+        self,
+        source: ArraySource,
+        draw: Callable[[Prepared], Selection],
+        noise: Callable[[int], int],
+        numbers: Mapping[Fraction, NoisyNumber] | None = None,
     ) -> Release:
-        """Release with the noise that `noise` returns for each call, in steps."""
+        """Release with the noise that `noise` returns for each call, in steps; note the rates for `numbers` by mark."""
         calls = count()
 
         def scripted_noise(rate: Fraction) -> int:
-            self._rates.add(rate)
-            return noise(next(calls))
+            call = next(calls)
+            if numbers is not None:
+                number = numbers.get(Fraction((call + 1) * _MARK))
+                for kind in [COUNT, LEAD] if number is None else [type(number)]:
+                    self._rates[kind].add(rate)
+            return noise(call)
 
         counted = self.request.count_mechanism
         # The floor at zero is post-processing and could only hide a difference.
@@ -307,6 +384,14 @@ class CountedLaws(Laws):
 
     def _steps(self, value: int | Fraction) -> Fraction:
         return Fraction(value) / self._grid
+
+
+def numbers_of(release: Release) -> dict[NoisyNumber, int | Fraction]:
+    """Return the noisy numbers of a release: the counts by item, and the shortfall by the released items."""
+    numbers: dict[NoisyNumber, int | Fraction] = {count.item: count.value for count in release.counts or []}
+    if release.shortfall is not None:
+        numbers[tuple(release.items)] = release.shortfall.value
+    return numbers
 
 
 def misdrawn(rate: Fraction) -> list[Failure]:

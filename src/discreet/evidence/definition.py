@@ -12,10 +12,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache, lru_cache
 from hashlib import md5
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ Touch = tuple[str, int, str]
 """A row: a user, a group and an item."""
 
 Numbers = dict[str, tuple[int, int]]
-"""For each item the number of users for whom it counts, and the number of users who touched it."""
+"""For each item the number of users for whom it counts, or their weights, and the number of users who touched it."""
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 _FAR = 45.0
@@ -472,6 +473,45 @@ def _changes(
         yield tuple(new - gone for new, gone in zip(user, other, strict=True))
 
 
+def lead(scores: Scores, subset: Sequence[int]) -> Fraction:
+    """Return the largest score outside a subset minus the smallest score inside."""
+    outside = [score for i, score in enumerate(scores) if i not in subset]
+    return Fraction(max(outside) - min(scores[i] for i in subset))
+
+
+def lead_of_found(scores: Mapping[str, int], released: Iterable[str]) -> int:
+    """Return the lead for items that nobody listed; an item that nobody touched scores 0, released or not."""
+    inside = set(released)
+    return max([0, *(n for item, n in scores.items() if item not in inside)]) - min(scores.get(i, 0) for i in inside)
+
+
+def shortfall_log(steps: int, scores: Scores, subset: Sequence[int], rate: Fraction, grid: Fraction) -> float:
+    """Return the log probability that the shortfall of a subset is `steps`: its lead, rounded once, and noise."""
+    return discrete_laplace_log(steps - math.floor(lead(scores, subset) / grid + Fraction(1, 2)), rate)
+
+
+def shortfall_rate(
+    epsilon: Fraction,
+    down: Fraction = Fraction(0),
+    up: Fraction = Fraction(1),
+    adjacency: str = "add-remove",
+    grid: Fraction = Fraction(1),
+) -> Fraction:
+    """Return epsilon over the most steps that one user can move a lead, or two users one after the other in a swap.
+
+    Every user is tried on three items of equal scores, of which one or two are released.
+    """
+    leads = [lead(user, y) for user in itertools.product((Fraction(0), -down, up), repeat=3) for y in ((0,), (0, 1))]
+    most = max(math.ceil(abs(change) / grid) for change in leads)
+    return epsilon / (most if adjacency == "add-remove" else most + most)
+
+
+def shortfall_margins(rate: Fraction) -> tuple[int, int]:
+    """Return the least q with P(N < -q) <= 5%, and the least q with P(|N| > q) <= 5%, by trying one after the other."""
+    above, around = (next(q for q in itertools.count() if sides * upper_tail(rate, q + 1) <= 0.05) for sides in (1, 2))
+    return above, around
+
+
 @cache
 def upper_tail(rate: Fraction, n: int) -> float:
     """Return the probability of noise of n or more, a sum of its symmetric law."""
@@ -508,15 +548,71 @@ def needed_delta(threshold: int, epsilon: Fraction, items: int, adjacency: str, 
     return groups * swapped * alone
 
 
+def gaussian_tail(x: float) -> float:
+    """Return the probability that a standard normal variable is x or more."""
+    return math.erfc(x / math.sqrt(2.0)) / 2.0
+
+
+def gaussian_delta(sigma: float, epsilon: Fraction, adjacency: str) -> float:
+    """Return the hockey-stick divergence of Gaussian noise on a vector that moves by 1 in L2, in a swap by sqrt(2)."""
+    # The loss of N(0, s^2) against N(D, s^2) exceeds epsilon where the noise is below D/2 - epsilon s^2 / D.
+    distance = math.sqrt(2.0) if adjacency == "swap" else 1.0
+    edge = epsilon * sigma / distance
+    half = distance / (2.0 * sigma)
+    return gaussian_tail(edge - half) - math.exp(epsilon) * gaussian_tail(edge + half)
+
+
+def least_sigma(epsilon: Fraction, delta: Fraction, adjacency: str) -> float:
+    """Return the least standard deviation that needs at most half of delta for items that others have too."""
+    low, high = 0.0, 1.0
+    while gaussian_delta(high, epsilon, adjacency) > delta / 2:
+        low, high = high, 2.0 * high
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if gaussian_delta(middle, epsilon, adjacency) > delta / 2 else (low, middle)
+    return high
+
+
+def round_up_to_bits(number: float, bits: int) -> float:
+    """Return the least float of so many bits that is not below a number."""
+    mantissa, exponent = math.frexp(number)
+    return math.ldexp(math.ceil(mantissa * 2**bits), exponent - bits)
+
+
+def new_items_delta(delta: Fraction, adjacency: str) -> Fraction:
+    """Return the part of delta for the items that one user alone has: a half, and in a swap a quarter for each user."""
+    return delta / (4 if adjacency == "swap" else 2)
+
+
+def least_weighted_threshold(sigma: float, delta: Fraction, pairs: int, adjacency: str) -> int:
+    """Return the least threshold in 1024ths at which no t items of one user alone, t up to `pairs`, need more."""
+    allowed = float(new_items_delta(delta, adjacency))
+    needed = []
+    for t in range(1, pairs + 1):
+        # Each of t items may be kept with q, where 1 - (1 - q)^t is what is allowed.
+        q = -math.expm1(math.log1p(-allowed) / t)
+        needed.append(1.0 / math.sqrt(t) - sigma * NormalDist().inv_cdf(q))
+    return math.ceil(1024 * max(needed))
+
+
+def weighted_keep_chance(weight: int, sigma: float, threshold: int) -> float:
+    """Return the probability of keeping an item whose weights add up to so many 1024ths; it is 0 without any."""
+    return gaussian_tail((threshold - weight) / (1024 * sigma)) if weight >= 1 else 0.0
+
+
 def part_for_discovery(items: int, k: int) -> Fraction:
     """Return the default part of epsilon for discovery: 1/4 + l/(4k), and at most 1/2."""
     return min(Fraction(1, 2), Fraction(1, 4) + Fraction(items, 4 * k))
 
 
-def count_people(touches: Iterable[Touch], items: int, key: str, groups: int, one_group: bool) -> list[Numbers]:
+def count_people(
+    touches: Iterable[Touch], items: int, key: str, groups: int, one_group: bool, is_weighted: bool = False
+) -> list[Numbers]:
     """Return the numbers of each group. In each group the items of a user with the least hashes count.
 
-    With `one_group` a user counts only in the group with most of the user's rows, the first of several.
+    With `one_group` a user counts only in the group with most of the user's rows, the first of several. With
+    `is_weighted` a user of whom m items count, in all groups, counts for 1/sqrt(m) in each, in 1024ths rounded down. An
+    item that counts for nobody is there too, with 0 users.
     """
     rows: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for who, group, item in touches:
@@ -525,9 +621,15 @@ def count_people(touches: Iterable[Touch], items: int, key: str, groups: int, on
     for who, own in rows.items():
         sizes = Counter(group for group, _ in own)
         main = min(sizes, key=lambda group: (-sizes[group], group))
+        chosen = list[tuple[int, str]]()
         for group in [main] if one_group else sizes:
             found = {item for at, item in own if at == group}
             touching[group].update(found)
             hashes = {item: md5(f"{key}{who}/{item}".encode(), usedforsecurity=False).hexdigest() for item in found}
-            counting[group].update(sorted(hashes, key=lambda item: hashes[item][:12])[:items])
-    return [{item: (n[item], all_users[item]) for item in n} for n, all_users in zip(counting, touching, strict=True)]
+            chosen += [(group, item) for item in sorted(hashes, key=lambda item: hashes[item][:12])[:items]]
+        for group, item in chosen:
+            counting[group][item] += int(1024 / math.sqrt(len(chosen)) + 1e-9) if is_weighted else 1
+    return [
+        {item: (n[item], users) for item, users in all_users.items()}
+        for n, all_users in zip(counting, touching, strict=True)
+    ]

@@ -2,25 +2,29 @@
 
 Every user with any items is added to some tables, removed, and replaced by every other user. The hockey-stick
 divergence of the kept sets at the epsilon of discovery, and of whole releases at all of epsilon, must be at most delta.
-The counts of users, the threshold, the probability of keeping an item, the parts of epsilon and the noise of counts
-must be those of the definition, and so must be the draws, on all short strings of bits.
+The items that one user alone has must be kept with no more than their part of delta. The counts of users or their
+weights, the noise, the threshold, the probability of keeping an item, the parts of epsilon and the noise of counts must
+be those of the definition, and so must be the draws, on all short strings of bits. A shortfall given the list must keep
+its own epsilon, purely, and its lead is over all items of the events, kept or not.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, combinations, product
 from typing import Any, ClassVar
 
 import numpy as np
 
 from discreet.evidence import definition
+from discreet.evidence.counts import COUNT, NoisyNumber
 from discreet.evidence.report import Failure, OverTrials, share, verdict_word
 from discreet.evidence.visible_laws import enumerate_outcomes
 from discreet.evidence.walk import walk
@@ -28,29 +32,37 @@ from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.ball import precision
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms.base import Mechanism, Prepared
-from discreet.mechanisms.discovery import Discovery
+from discreet.mechanisms.discovery import METHODS
 from discreet.mechanisms.oneshot import OneShot
+from discreet.mechanisms.partition_selection import PartitionSelection
 from discreet.mechanisms.registry import DEFAULT
 from discreet.mechanisms.tally import Selection
 from discreet.privacy import ADJACENCIES, Sensitivity
 from discreet.release.discovery_request import DiscoveryRequest, make_discovery_request
 from discreet.release.grouped import GroupedRelease
-from discreet.release.release import Release
+from discreet.release.release import Count, Release
 from discreet.release.request import Randomness
 from discreet.sources.base import MANY, ONE
-from discreet.sources.discovered import Discovered, FoundItems, UnlistedGroups, UnlistedSource
+from discreet.sources.discovered import (
+    GAUSSIAN,
+    LAPLACE,
+    Discovered,
+    FoundItems,
+    UnlistedGroups,
+    UnlistedSource,
+)
 
 Touched = tuple[tuple[str, int, int], ...]
-"""The items of one group that count for a user: each with the number of its users, and its score."""
+"""The items of one group: each with the number of users for whom it counts, which may be 0, and its score."""
 
 Seen = tuple[Any, Any]
 """The visible part of one group without counts: the items as listed, and the order."""
 
-Centres = dict[Any, int]
-"""The centres of the counts of the visible items."""
+Centres = dict[NoisyNumber, int]
+"""The centres of the counts of the visible items, and of their shortfall."""
 
 Law = dict[Seen, tuple[float, Centres]]
-"""The probability of each visible part, and the centres of its counts."""
+"""The probability of each visible part, and the centres of its noisy numbers."""
 
 Person = tuple[tuple[int, str], ...]
 """The touches of one user: groups and items."""
@@ -61,8 +73,8 @@ Table = tuple[Touched, ...]
 EPSILON = Fraction(1)
 """The epsilon of discovery."""
 
-COUNTS = Fraction(8)
-"""The epsilon of the counts. It is large, so that an overspent count exceeds the rest of epsilon."""
+COUNTS, SHORTFALL = Fraction(8), Fraction(9)
+"""The epsilons of the counts and of the shortfall: large, so that an overspent one exceeds the rest of epsilon."""
 
 SLACK = 1e-9
 """The relative error of a delta, which is a sum of floats."""
@@ -72,6 +84,9 @@ _BITS = 112
 
 _KEY, _LARGEST_DELTA, _REPEATED = "00c0ffee00c0ffee", Fraction(1, 10**3), 6
 """The key of the hashes, the largest delta, and the rows of each touch: several, so that rows differ from users."""
+
+_MOST_ITEMS = 9
+"""More items than any small table has."""
 
 _RATE, _DELTA = Fraction(4), Fraction(1, 10**3)
 """A rate and a delta at which few users are enough, so that every short string of bits can be walked."""
@@ -97,6 +112,8 @@ class SmallTables:
     items: int
     adjacency: str
     each_user: str | None = None
+
+    method: ClassVar[str] = LAPLACE
 
     def __str__(self) -> str:
         groups = "" if self.each_user is None else f", each user in {self.each_user} of 2 groups"
@@ -124,9 +141,26 @@ class SmallTables:
         return Fraction(math.ceil(needed * 10**13), 10**13)
 
     @property
+    def new_items_delta(self) -> Fraction | None:
+        """The part of delta for the items that one user alone has; None if no part is set aside for them."""
+        return None
+
+    @property
     def terms(self) -> Discovered:
         """The terms of discovery."""
-        return Discovered(self.delta, self.items)
+        return Discovered(self.delta, self.items, method=self.method)
+
+    def find_wrong_noise(self, laws: KeptLaws) -> tuple[str, str] | None:
+        """Return the first check of the noise and the threshold that fails, and what is wrong, or None."""
+        made, threshold = laws.discovery.threshold, self.threshold
+        if made != threshold:
+            return "threshold", f"the threshold is {made}, by definition {threshold},"
+        rate = definition.noise_rate(EPSILON, self.items, self.adjacency, self.shares)
+        for users in range(threshold + 3):
+            chance, right = laws.chance(users), definition.keep_chance(users, rate, threshold)
+            if not math.isclose(chance, right, rel_tol=1e-9):
+                return "chance", f"an item of {users} people is kept with {chance:.6g}, by definition {right:.6g},"
+        return None
 
     def bases(self) -> list[list[Person]]:
         """Return the users of some tables: none, or enough to bring items just below the threshold, to it, or above."""
@@ -136,9 +170,10 @@ class SmallTables:
             [((0, item),) for item, n in zip(names, size, strict=False) for _ in range(n)] for size in sizes
         ]
         elsewhere: list[Person] = [((1, names[0]),)] * (at - 1) if self.groups > 1 else []
-        # A user of several items is the same user in all tables, so that the same items count.
-        everything: list[Person] = [] if self.each_user == ONE else [tuple((0, item) for item in names)] * 2
-        return [[], *(people + elsewhere for people in alone), everything + alone[0]]
+        everything: list[Person] = [] if self.each_user == ONE else [tuple((0, item) for item in self._of_busy)] * 2
+        # Of the items of one user alone, some count for nobody until another user comes.
+        few = [everything[:1]] if everything else []
+        return [[], *(people + elsewhere for people in alone), everything + alone[0], *few]
 
     def users(self) -> list[Person]:
         """Return every user that may come; the first has no rows."""
@@ -156,8 +191,8 @@ class SmallTables:
         """Return the items that the library finds in every base with every user, and departures from the definition."""
         rows: list[list[definition.Touch]] = []
         for (i, base), (j, user) in product(enumerate(self.bases()), enumerate(self.users())):
-            # Each table is a group. If every user counts in one group, no user may be in two tables.
-            name = f"{i}-{j}" if self.each_user == ONE else f"{i}"
+            # Each table is a group.
+            name = f"{i}-{j}" if self._is_in_one_table else f"{i}"
             people = [*((f"{name}-{n}", person) for n, person in enumerate(base)), (f"{i}-{j}-new", user)]
             rows.append([(who, group, item) for who, person in people for group, item in person * _REPEATED])
         source = _open_events(
@@ -167,27 +202,112 @@ class SmallTables:
             groups=list(product(range(len(rows)), range(self.groups))),
             each_user=ONE if self.each_user == ONE else MANY,
         )
-        every = list_touched(source)
-        read = [tuple(every[at : at + self.groups]) for at in range(0, len(every), self.groups)]
-        failures = self._find_miscounted(rows, read)
+        read, failures = self._judge(rows, source)
         if self.each_user is None:
             # The last tables again, by the query without groups.
-            alone = [tuple(list_touched(_open_events([(0, *row) for row in each], self.terms))) for each in rows[-2:]]
-            failures += self._find_miscounted(rows[-2:], alone)
+            for each in rows[-2:]:
+                failures += self._judge([each], _open_events([(0, *row) for row in each], self.terms))[1]
         return read, failures
 
     @property
     def _names(self) -> str:
         return "abcd"[: 2 if self.groups > 1 else max(3, self.items + 1)]
 
-    def _find_miscounted(self, rows: list[list[definition.Touch]], read: list[Table]) -> list[Failure]:
-        for touches, table in zip(rows, read, strict=True):
-            right = definition.count_people(touches, self.items, _KEY, self.groups, self.each_user == ONE)
-            for touched, wanted in zip(table, right, strict=True):
-                if {item: (n, score) for item, n, score in touched} != wanted:
-                    what = f"{format_table([touched])} are found to count, by definition {wanted}, with {self}"
-                    return [Failure("people", what)]
-        return []
+    @property
+    def _is_in_one_table(self) -> bool:
+        """True if no user may be in two tables: where every user counts in one group."""
+        return self.each_user == ONE
+
+    @property
+    def _of_busy(self) -> str:
+        """The items of a user of many. The user is the same in all tables, so that the same of them count."""
+        return self._names
+
+    def _judge(self, rows: list[list[definition.Touch]], source: UnlistedSource) -> tuple[list[Table], list[Failure]]:
+        """Return the items that a source finds in some tables, and the first departure from the definition."""
+        right = [
+            wanted
+            for touches in rows
+            for wanted in definition.count_people(
+                touches, self.items, _KEY, self.groups, self.each_user == ONE, self.terms.is_weighted
+            )
+        ]
+        found, failures = list[Touched](), list[Failure]()
+        for touched, same, largest, wanted in zip(*list_touched(source), right, strict=True):
+            counting = {item: numbers for item, numbers in wanted.items() if numbers[0]}
+            if not {item: (n, score) for item, n, score in touched} == counting == {i: (n, x) for i, n, x in same}:
+                what = f"{format_table([touched])} are found to count, by definition {wanted}, with {self}"
+                failures.append(Failure("people", what))
+            if largest != sorted((score for _, score in wanted.values()), reverse=True):
+                what = f"{largest} are found to be the scores, by definition of {wanted}, with {self}"
+                failures.append(Failure("people", what))
+            # An item that counts for nobody has no name in what is read. It is there if its score is.
+            left, uncounted = Counter(largest) - Counter(score for _, _, score in touched), list[tuple[str, int, int]]()
+            for item, (n, score) in sorted(wanted.items()):
+                if n == 0 and left[score] > 0:
+                    left[score] -= 1
+                    uncounted.append((item, 0, score))
+            found.append((*touched, *uncounted))
+        tables = [tuple(found[at : at + self.groups]) for at in range(0, len(found), self.groups)]
+        return tables, failures[:1]
+
+
+@dataclass(frozen=True)
+class WeightedTables(SmallTables):
+    """Small tables of which the items are found by Gaussian noise on sums of weights."""
+
+    method: ClassVar[str] = GAUSSIAN
+
+    def __str__(self) -> str:
+        return f"weights, {super().__str__()}"
+
+    @property
+    def sigma(self) -> float:
+        """The standard deviation of the noise by definition."""
+        return definition.least_sigma(EPSILON, self.delta, self.adjacency)
+
+    @property
+    def threshold(self) -> int:
+        """The number of users of one item each that reach the threshold, by definition."""
+        return math.ceil(self._cutoff(self.sigma) / 1024)
+
+    @property
+    def delta(self) -> Fraction:
+        """The delta of discovery."""
+        return _LARGEST_DELTA
+
+    @property
+    def new_items_delta(self) -> Fraction | None:
+        return definition.new_items_delta(self.delta, self.adjacency)
+
+    def find_wrong_noise(self, laws: KeptLaws) -> tuple[str, str] | None:
+        made = laws.discovery.to_dict()
+        sigma, right = float(Fraction(made["sigma"])), self.sigma
+        # sigma is a rational of 24 bits that is rounded up.
+        if not right * (1.0 - 1e-9) <= sigma <= right * (1.0 + 2.0**-22):
+            return "sigma", f"the noise has the deviation {sigma:.9g}, by definition {right:.9g},"
+        cutoff = self._cutoff(sigma)
+        if Fraction(made["threshold"]) != Fraction(cutoff, 1024):
+            return "threshold", f"the threshold is {made['threshold']}, by definition {Fraction(cutoff, 1024)},"
+        for weight in (0, 1, 591, 724, 1024, cutoff - 1, cutoff, cutoff + 1, cutoff + 1024, 2 * cutoff):
+            chance, other = laws.chance(weight), definition.weighted_keep_chance(weight, sigma, cutoff)
+            if not math.isclose(chance, other, rel_tol=1e-9):
+                return "chance", f"an item of weight {weight} is kept with {chance:.6g}, by definition {other:.6g},"
+        return None
+
+    def _cutoff(self, sigma: float) -> int:
+        """Return the threshold in 1024ths by definition."""
+        return definition.least_weighted_threshold(sigma, self.delta, self.items * self.shares, self.adjacency)
+
+    @property
+    def _is_in_one_table(self) -> bool:
+        """True: the weights of a user are those of all groups together, and each table is a group."""
+        return True
+
+    @property
+    def _of_busy(self) -> str:
+        """The items of a user of many: as many as count, because the user has another name in each table."""
+        return self._names[: self.items]
 
 
 @dataclass(frozen=True)
@@ -201,6 +321,8 @@ class Compared:
     kept, worst
         The largest delta that kept sets need at the epsilon of discovery, and whole releases at all of epsilon, as
         shares of the promised delta.
+    shortfall
+        The largest log ratio of the shortfalls given the lists, as a share of their epsilon; 0 without shortfalls.
     failures
         The failed checks.
     """
@@ -208,19 +330,22 @@ class Compared:
     pairs: int
     kept: float
     worst: float
+    shortfall: float
     failures: list[Failure]
 
 
 @dataclass(frozen=True)
 class DiscoveryTrial:
-    """The release of the found items: mechanism, k, and the epsilon of the counts, 0 without counts."""
+    """The release of the found items: mechanism, k, and the epsilons of counts and shortfall, 0 without them."""
 
     mechanism: Mechanism
     k: int
     counts: Fraction = Fraction(0)
+    shortfall: Fraction = Fraction(0)
 
     def __str__(self) -> str:
-        return f"releases by {self.mechanism!r} with k = {self.k}" + (" and counts" if self.counts else "")
+        more = (" and counts" if self.counts else "") + (" and a shortfall" if self.shortfall else "")
+        return f"releases by {self.mechanism!r} with k = {self.k}{more}"
 
     def compare(self, tables: SmallTables, pairs: list[tuple[Table, Table]]) -> Compared:
         """Compare all neighbours, and the terms of the release with the definition."""
@@ -229,10 +354,13 @@ class DiscoveryTrial:
         if each_user is not None:
             source = HeldGroups(tables.terms, tables.adjacency, nothing, tables.groups, each_user, tables.shares)
         epsilon = EPSILON / definition.part_for_discovery(tables.items, self.k)
-        request = make_discovery_request(source, self.k, epsilon, mechanism=self.mechanism, counts=self.counts or None)
-        laws = ReleaseLaws(request, source)
+        request = make_discovery_request(
+            source, self.k, epsilon,
+            mechanism=self.mechanism, counts=self.counts or None, shortfall=self.shortfall or None,
+        )  # fmt: skip
+        laws, total = ReleaseLaws(request, source), epsilon + self.counts + self.shortfall
         kept = [needed_delta(*laws.kept.compare(*pair), EPSILON) for pair in pairs]
-        seen = [needed_delta(*laws.compare(*pair), epsilon + self.counts) for pair in pairs]
+        seen = [needed_delta(*laws.compare(*pair), total) for pair in pairs]
         failures, delta = list[Failure](), float(tables.delta)
 
         def fail(check: str, what: str) -> None:
@@ -243,31 +371,42 @@ class DiscoveryTrial:
             ratio = needed[worst] / delta
             if ratio > 1.0 + SLACK:
                 fail("delta", f"{name} need {share(ratio)} of delta at {' and '.join(map(format_table, pairs[worst]))}")
-        made, threshold = laws.kept.discovery.threshold, tables.threshold
-        rate = definition.noise_rate(EPSILON, tables.items, tables.adjacency, tables.shares)
-        if made != threshold:
-            fail("threshold", f"the threshold is {made}, by definition {threshold},")
-        else:
-            for users in range(threshold + 3):
-                chance, right = laws.kept.chance(users), definition.keep_chance(users, rate, threshold)
-                if not math.isclose(chance, right, rel_tol=1e-9):
-                    fail("chance", f"an item of {users} people is kept with {chance:.6g}, by definition {right:.6g},")
-                    break
+        if tables.new_items_delta is not None:
+            alone = max(new_items_mass(*laws.kept.compare(*pair)) for pair in pairs)
+            if alone > tables.new_items_delta * (1 + SLACK):
+                fail("alone", f"items of one user alone need {share(alone / delta)} of delta")
+        wrong = tables.find_wrong_noise(laws.kept)
+        if wrong is not None:
+            fail(*wrong)
         promised = request.guarantee
         stated = promised.epsilon, promised.delta, promised.discovery_epsilon
-        asked = epsilon + self.counts, tables.delta, EPSILON
+        asked = total, tables.delta, EPSILON
         if stated != asked:
             both = (
                 f"epsilon = {whole}, delta = {delta}, {part} for discovery" for whole, delta, part in (stated, asked)
             )
             fail("total", f"{' stated, and asked for '.join(both)},")
+        rates = set[Fraction]()
         if self.counts:
             # A user may touch any number of the items whose counts are released.
             defined_rate = definition.counts_rate if each_user is None else definition.counts_rate_by_group
-            counts_rate = defined_rate(self.counts / tables.shares, self.k, adjacency=tables.adjacency)
-            if laws.rate != counts_rate:
-                fail("rate", f"noise of counts of those found has the rate {laws.rate}, by definition {counts_rate},")
-        return Compared(len(pairs), max(kept) / delta, max(seen) / delta, failures)
+            rates.add(defined_rate(self.counts / tables.shares, self.k, adjacency=tables.adjacency))
+        if self.shortfall:
+            rates.add(definition.shortfall_rate(self.shortfall / tables.shares, adjacency=tables.adjacency))
+        if laws.rates != rates:
+            drawn, defined = (" and ".join(map(str, sorted(each))) for each in (laws.rates, rates))
+            fail("rate", f"noise of those found has the rates {drawn}, by definition {defined},")
+        leads = 0.0
+        if self.shortfall:
+            moved = [laws.leads_apart(*pair) for pair in pairs]
+            worst = max(range(len(moved)), key=moved.__getitem__)
+            leads = float(moved[worst] / self.shortfall)
+            if leads > 1.0:
+                where = " and ".join(map(format_table, pairs[worst]))
+                fail("shortfall", f"shortfalls have {share(leads)} of the epsilon that is theirs at {where}")
+        if laws.misplaced is not None:
+            fail("definition", laws.misplaced)
+        return Compared(len(pairs), max(kept) / delta, max(seen) / delta, leads, failures)
 
 
 @dataclass(frozen=True)
@@ -285,7 +424,7 @@ class DiscoveryVerdict(OverTrials):
     """
 
     headings: ClassVar[tuple[str, ...]] = (
-        *("items that count", "each user's groups", "adjacency", "threshold", "trials", "pairs"),
+        *("noise", "items that count", "each user's groups", "adjacency", "threshold", "trials", "pairs"),
         *("kept / delta", "release / delta", "verdict"),
     )
 
@@ -301,7 +440,7 @@ class DiscoveryVerdict(OverTrials):
     def cells(self) -> tuple[str, ...]:
         """Return the row of the table."""
         tables = self.tables
-        what = f"{tables.items}", tables.each_user or "-", tables.adjacency, f"{tables.threshold}"
+        what = tables.method, f"{tables.items}", tables.each_user or "-", tables.adjacency, f"{tables.threshold}"
         return *what, f"{len(self.found)}", f"{self.pairs:,}", share(self.kept), share(self.worst), verdict_word(self)
 
 
@@ -316,7 +455,7 @@ class DiscoveryTask:
     trials
         The releases of the found items.
     is_drawn
-        True if draws are compared too, which is the same for all tables.
+        True if draws are compared too, which is the same for all tables of a method.
     """
 
     tables: SmallTables
@@ -329,16 +468,22 @@ class DiscoveryTask:
         pairs = list(self.tables.pair_up(read))
         found = tuple(trial.compare(self.tables, pairs) for trial in self.trials)
         failures += [failure for one in found for failure in one.failures]
-        return DiscoveryVerdict(self.tables, found, failures + (misdrawn() if self.is_drawn else []))
+        return DiscoveryVerdict(self.tables, found, failures + (misdrawn(self.tables.method) if self.is_drawn else []))
 
 
 def discovery_tasks(adjacency: str | None = None) -> list[DiscoveryTask]:
     """Return all tasks on discovered items, under one adjacency or under both."""
-    trials = DiscoveryTrial(DEFAULT, 1), DiscoveryTrial(OneShot("gumbel"), 2), DiscoveryTrial(DEFAULT, 3, COUNTS)
+    trials = (
+        *(DiscoveryTrial(DEFAULT, 1), DiscoveryTrial(OneShot("gumbel"), 2), DiscoveryTrial(DEFAULT, 3, COUNTS)),
+        *(DiscoveryTrial(DEFAULT, 1, shortfall=SHORTFALL), DiscoveryTrial(DEFAULT, 2, COUNTS, SHORTFALL)),
+    )
     kinds = [(1, None), (2, None), (3, None), (1, ONE), (1, MANY)]
-    every = [SmallTables(items, each, groups) for (items, groups), each in product(kinds, ADJACENCIES)]
-    chosen = [tables for tables in every if adjacency in (None, tables.adjacency)]
-    return [DiscoveryTask(tables, trials, is_drawn=index == 0) for index, tables in enumerate(chosen)]
+    tasks = []
+    for method in (SmallTables, WeightedTables):
+        every = [method(items, each, groups) for (items, groups), each in product(kinds, ADJACENCIES)]
+        chosen = [tables for tables in every if adjacency in (None, tables.adjacency)]
+        tasks += [DiscoveryTask(tables, trials, is_drawn=index == 0) for index, tables in enumerate(chosen)]
+    return tasks
 
 
 def needed_delta(here: Floats, there: Floats, epsilon: Fraction) -> float:
@@ -348,11 +493,16 @@ def needed_delta(here: Floats, there: Floats, epsilon: Fraction) -> float:
     return max(float(np.maximum(p - factor * q, 0.0).sum()) for p, q in ways)
 
 
+def new_items_mass(here: Floats, there: Floats) -> float:
+    """Return the larger probability of what one law can have and the other cannot, over both directions."""
+    return max(float(p[q == 0.0].sum()) for p, q in ((here, there), (there, here)))
+
+
 @dataclass(frozen=True, eq=False)
 class KeptLaws:
-    """The probability with which the library keeps an item, by the number of users for whom it counts."""
+    """The probability with which the library keeps an item, by its number of users or the sum of their weights."""
 
-    discovery: Discovery
+    discovery: PartitionSelection
 
     @cached_property
     def _known(self) -> dict[int, float]:
@@ -372,6 +522,8 @@ class KeptLaws:
             users, others = ({item: n for item, n, _ in touched} for touched in (inside, outside))
             for item in users | others:
                 p, q = (self.chance(each[item]) if item in each else 0.0 for each in (users, others))
+                if p == q == 0.0:
+                    continue
                 here, there = (np.outer(*pair).ravel() for pair in ((here, [1 - p, p]), (there, [1 - q, q])))
         return here, there
 
@@ -387,30 +539,36 @@ class ReleaseLaws:
         counted = request.count_mechanism
         # The floor at zero is post-processing and could only hide a difference.
         self._counted = None if counted is None else replace(counted, floor=False)
+        self._led = request.shortfall_mechanism
         self.request, self._source = request, source
         discovery = request.share.discovery
         assert discovery is not None, "a request for discovered items has one"
         self.kept = KeptLaws(discovery)
         self._laws: dict[Touched, Law] = {}
-        self._selections: dict[Touched, Law] = {}
-        self._rates: set[Fraction] = set()
-
-    @property
-    def rate(self) -> Fraction | None:
-        """The one rate at which the release draws noise, or None without noise."""
-        rates: set[Fraction | None] = {*self._rates} or {None}
-        (rate,) = rates
-        return rate
+        self._selections: dict[tuple[Touched, tuple[int, ...]], Law] = {}
+        self.rates: set[Fraction] = set()
+        self.misplaced: str | None = None
 
     def law(self, touched: Touched) -> Law:
         """Return the probability of every visible part of a group."""
         if touched not in self._laws:
             law: Law = {}
-            for kept in product((False, True), repeat=len(touched)):
-                chances = [self.kept.chance(n) for _, n, _ in touched]
+            scores = {item: score for item, _, score in touched}
+            largest = tuple(sorted(scores.values(), reverse=True)[: self.request.k + 1])
+            possible = [each for each in touched if self.kept.chance(each[1]) > 0.0]
+            for kept in product((False, True), repeat=len(possible)):
+                chances = [self.kept.chance(n) for _, n, _ in possible]
                 p = math.prod(chance if is_kept else 1 - chance for chance, is_kept in zip(chances, kept, strict=True))
-                held = tuple(each for each, is_kept in zip(touched, kept, strict=True) if is_kept)
-                for seen, (mass, centres) in self._select(held).items():
+                held = tuple(each for each, is_kept in zip(possible, kept, strict=True) if is_kept)
+                for seen, (mass, centres) in self._select(held, largest if self._led else ()).items():
+                    # The lead is over all items of the events, whichever of them were kept.
+                    lead = definition.lead_of_found(scores, seen[0]) if seen[0] and self._led else None
+                    if centres.get(seen[0]) != lead:
+                        names = " ".join(seen[0]) or "nothing"
+                        what = f"the shortfall of {names} is around {centres.get(seen[0])}, by definition {lead},"
+                        self.misplaced = f"{what} at {format_table([touched])}"
+                        # A mixture of shortfalls has no one centre. What is said of delta is then of the right one.
+                        centres = centres if lead is None else {**centres, seen[0]: lead}
                     law[seen] = (law[seen][0] if seen in law else 0.0) + p * mass, centres
             self._laws[touched] = law
         return self._laws[touched]
@@ -418,8 +576,8 @@ class ReleaseLaws:
     def compare(self, table: Sequence[Touched], other: Sequence[Touched]) -> tuple[Floats, Floats]:
         """Return the probabilities of all cells that tell two tables apart, in all groups.
 
-        A noisy count tells two scores apart only by its position: at or below both, between, or at or above both. Each
-        count splits an outcome into a few cells, so the divergence is a finite sum.
+        A noisy number tells two centres apart only by its position: at or below both, between, or at or above both.
+        Each number splits an outcome into a few cells, so the divergence is a finite sum.
         """
         here, there = np.ones(1), np.ones(1)
         for inside, outside in zip(table, other, strict=True):
@@ -427,26 +585,40 @@ class ReleaseLaws:
             for seen in one | two:
                 (p, own), (q, others) = one.get(seen, (0.0, {})), two.get(seen, (0.0, {}))
                 split = [(p, q)]
-                for item in own.keys() & others.keys():
-                    parts = tell_scores_apart(abs(own[item] - others[item]), self.rate)
+                for number in own.keys() & others.keys():
+                    noisy = self._counted if isinstance(number, COUNT) else self._led
+                    assert noisy is not None, "a number has its noise"
+                    parts = tell_scores_apart(abs(own[number] - others[number]), noisy.rate)
                     split = [(p * low, q * high) for p, q in split for low, high in parts]
                 cells += split
             inner, outer = zip(*cells, strict=True)
             here, there = np.outer(here, inner).ravel(), np.outer(there, outer).ravel()
         return here, there
 
-    def _select(self, held: Touched) -> Law:
-        """Return the law of the visible part if these items were kept, with counts without noise."""
-        if held in self._selections:
-            return self._selections[held]
+    def leads_apart(self, table: Sequence[Touched], other: Sequence[Touched]) -> Fraction:
+        """Return the largest log ratio of the shortfalls of all groups, given lists that either table may show."""
+        total = Fraction(0)
+        for inside, outside in zip(table, other, strict=True):
+            here, there = ({item: score for item, _, score in touched} for touched in (inside, outside))
+            lists = {seen[0] for seen in self.law(inside) | self.law(outside) if seen[0]}
+            steps = [abs(definition.lead_of_found(here, y) - definition.lead_of_found(there, y)) for y in lists]
+            total += (Fraction(0) if self._led is None else self._led.rate) * max(steps, default=0)
+        return total
+
+    def _select(self, held: Touched, largest: tuple[int, ...]) -> Law:
+        """Return the law of the visible part if these items were kept, with numbers without noise."""
+        if (held, largest) in self._selections:
+            return self._selections[held, largest]
         # The items are in the order of the query, so that an order that is echoed would show.
         ranked = sorted(held, key=lambda each: (-each[1], each[0]))
         source = copy(self._source)
         source.held = FoundItems([item for item, _, _ in ranked], [score for _, _, score in ranked])
+        source.largest = largest
         request = replace(self.request, source=source, count_mechanism=self._counted)
+        law: Law = {}
 
         def draw_no_noise(rate: Fraction) -> int:
-            self._rates.add(rate)
+            self.rates.add(rate)
             return 0
 
         def release(draw: Callable[[Prepared], Selection]) -> Release:
@@ -456,11 +628,13 @@ class ReleaseLaws:
             assert isinstance(made, Release)
             return made
 
-        self._selections[held] = {
-            (seen[0], seen[1]): (math.exp(log), {count.item: count.value for count in seen[2:]})
-            for seen, (log, _) in enumerate_outcomes(release, request.k).items()
-        }
-        return self._selections[held]
+        for seen, (log, _) in enumerate_outcomes(release, request.k).items():
+            centres: Centres = {}
+            for number in seen[2:]:
+                centres[number.item if isinstance(number, Count) else seen[0]] = number.value
+            law[seen[0], seen[1]] = math.exp(log), centres
+        self._selections[held, largest] = law
+        return law
 
 
 def tell_scores_apart(steps: int, rate: Fraction | None) -> list[tuple[float, float]]:
@@ -475,40 +649,58 @@ def tell_scores_apart(steps: int, rate: Fraction | None) -> list[tuple[float, fl
     return [(near, far), *zip(at, reversed(at), strict=True), (far, near)]
 
 
-def misdrawn() -> list[Failure]:
+def misdrawn(method: str = LAPLACE) -> list[Failure]:
     """Check the draws of kept items against the definition, on all short strings of bits.
 
     Two items are just below the threshold or at it, and one counts for no user.
     """
-    found, failures = Discovery(_RATE, _DELTA, 1), []
+    found, failures = METHODS[method](_RATE, _DELTA, 1), []
     threshold = definition.least_threshold(_RATE, _DELTA, 1, "add-remove", 1)
-    for users in ([threshold - 1, 0], [threshold, 0]):
-        runs = np.array(users), np.array([2, 1])
+    keep = partial(definition.keep_chance, rate=_RATE, threshold=threshold)
+    if method == GAUSSIAN:
+        # sigma by definition, rounded up to 24 bits as the library does, so that T is the same.
+        sigma = definition.round_up_to_bits(definition.least_sigma(_RATE, _DELTA, "add-remove"), 24)
+        threshold = definition.least_weighted_threshold(sigma, _DELTA, 1, "add-remove")
+        keep = partial(definition.weighted_keep_chance, sigma=sigma, threshold=threshold)
+    for totals in ([threshold - 1, 0], [threshold, 0]):
+        runs = np.array(totals), np.array([2, 1])
 
         def sample(entropy: Entropy, runs: tuple[Ranks, Ranks] = runs) -> tuple[int, ...]:
             return tuple(found.sample_kept_ranks(entropy, *runs).tolist())
 
         decided, undecided = walk(sample, _RUNS)
-        chances = [definition.keep_chance(n, _RATE, threshold) for n in np.repeat(*runs).tolist()]
+        chances = [keep(n) for n in np.repeat(*runs).tolist()]
         for kept in product((False, True), repeat=len(chances)):
             ranks = tuple(rank for rank, is_kept in enumerate(kept) if is_kept)
             right = math.prod(p if is_kept else 1 - p for p, is_kept in zip(chances, kept, strict=True))
             low, high = float(decided.get(ranks, 0)), float(decided.get(ranks, 0) + undecided)
             if not low - 1e-12 <= right <= high + 1e-12:
                 chance = f"{low:.6g} to {high:.6g}, by definition {right:.6g}"
-                what = f"the items {ranks} of {users} people are kept with probability {chance}"
+                what = f"the items {ranks} of {totals} are kept by {method} noise with probability {chance}"
                 failures.append(Failure("drawn", what))
                 break
     return failures
 
 
-def list_touched(source: UnlistedSource) -> list[Touched]:
-    """Return the items that a source finds in each group, with both of their numbers."""
-    with source.snapshot(_KEY) as snapshot:
-        runs = snapshot.runs()
-        found = snapshot.items([np.arange(items.sum()) for _, items in runs])
-    users = [np.repeat(counts, items).tolist() for counts, items in runs]
-    return [tuple(sorted(zip(each.items, n, each.scores, strict=True))) for each, n in zip(found, users, strict=True)]
+def list_touched(source: UnlistedSource) -> tuple[list[Touched], list[Touched], list[list[int]]]:
+    """Return the items that a source finds in each group, with both of their numbers.
+
+    They come twice, by the query without and with the items that count for nobody, and then the scores of all items.
+    """
+    found, largest = list[list[Touched]](), list[list[int]]()
+    for with_uncounted in (False, True):
+        with source.snapshot(_KEY, with_uncounted=with_uncounted) as snapshot:
+            runs = snapshot.runs()
+            each_found = snapshot.items([np.arange(items.sum()) for _, items in runs])
+            largest = snapshot.largest_scores(_MOST_ITEMS) if with_uncounted else largest
+        users = [np.repeat(counts, items).tolist() for counts, items in runs]
+        found.append(
+            [
+                tuple(sorted(zip(each.items, n, each.scores, strict=True)))
+                for each, n in zip(each_found, users, strict=True)
+            ]
+        )
+    return found[0], found[1], largest
 
 
 def format_table(table: Sequence[Touched]) -> str:
@@ -532,6 +724,7 @@ class HeldSnapshot:
     """A snapshot with given items in each group, whatever is drawn to be kept."""
 
     held: list[FoundItems]
+    largest: list[list[int]]
 
     def runs(self) -> list[tuple[Ranks, Ranks]]:
         return [(np.empty(0, np.int64), np.empty(0, np.int64))] * len(self.held)
@@ -539,16 +732,21 @@ class HeldSnapshot:
     def items(self, kept: list[Ranks]) -> list[FoundItems]:
         return self.held
 
+    def largest_scores(self, count: int) -> list[list[int]]:
+        return [scores[:count] for scores in self.largest]
+
 
 class HeldItems(UnlistedSource):
-    """A source whose found items are given, whatever is drawn."""
+    """A source whose found items are given, whatever is drawn, and so are the largest scores of all its items."""
+
+    largest: tuple[int, ...] = ()
 
     def __init__(self, terms: Discovered, adjacency: str, held: FoundItems) -> None:
         self.terms, self.adjacency, self.held = terms, adjacency, held
         self.sensitivity, self.grid = Sensitivity(), Fraction(1)
 
-    def snapshot(self, key: str) -> AbstractContextManager[HeldSnapshot]:
-        return nullcontext(HeldSnapshot([self.held]))
+    def snapshot(self, key: str, with_uncounted: bool = False) -> AbstractContextManager[HeldSnapshot]:
+        return nullcontext(HeldSnapshot([self.held], [list(self.largest)]))
 
 
 class HeldGroups(HeldItems, UnlistedGroups):
@@ -559,5 +757,7 @@ class HeldGroups(HeldItems, UnlistedGroups):
         self.keys, self.names = tuple(range(groups)), ("group",)
         self.each_user, self.groups_per_user = each_user, most
 
-    def snapshot(self, key: str) -> AbstractContextManager[HeldSnapshot]:
-        return nullcontext(HeldSnapshot([FoundItems([], [])] * (len(self.keys) - 1) + [self.held]))
+    def snapshot(self, key: str, with_uncounted: bool = False) -> AbstractContextManager[HeldSnapshot]:
+        others = len(self.keys) - 1
+        held, largest = [*[FoundItems([], [])] * others, self.held], [*[list[int]()] * others, list(self.largest)]
+        return nullcontext(HeldSnapshot(held, largest))

@@ -20,7 +20,7 @@ from discreet.evidence import definition
 from discreet.evidence.counts import BoundedScores
 from discreet.evidence.neighbours import Family, Scores, move, whole
 from discreet.evidence.report import SLACK, Failure, OverTrials, format_scores, share, verdict_word
-from discreet.evidence.visible_laws import ORDERS, Laws, label, renyi, shares, signed_log_ratios
+from discreet.evidence.visible_laws import ORDERS, Laws, label, positions_of, renyi, shares, signed_log_ratios
 from discreet.exact.arrays import Floats
 from discreet.mechanisms.base import Form, Mechanism, Prepared
 from discreet.mechanisms.registry import DEFAULT, all_variants
@@ -33,8 +33,8 @@ from discreet.sources.arrays.array import ArraySource
 from discreet.sources.base import MANY, ONE, check_each_user
 from discreet.sources.scores import MemberGroups
 
-EPSILON, COUNTS = Fraction(1, 2), Fraction(1, 3)
-"""The epsilon of all selections together, and of the counts."""
+EPSILON, COUNTS, SHORTFALL = Fraction(1, 2), Fraction(1, 3), Fraction(1, 4)
+"""The epsilon of all selections together, of the counts, and of the shortfalls."""
 
 Rows = dict[int, set[int]]
 """The rows of one user: the items in each group."""
@@ -65,6 +65,8 @@ class GroupTrial:
         The epsilon of the counts, or None without counts.
     per_user
         The bound on the items of a user in a group, or None.
+    shortfall
+        The epsilon of the shortfalls, or None without them.
     """
 
     mechanism: Mechanism
@@ -76,6 +78,7 @@ class GroupTrial:
     items: int = 3
     counts: Fraction | None = None
     per_user: int | None = None
+    shortfall: Fraction | None = None
 
     def __str__(self) -> str:
         user = self.each_user if self.most is None else f"at most {self.most}"
@@ -84,15 +87,19 @@ class GroupTrial:
     @property
     def asked(self) -> Fraction:
         """The epsilon of all groups together; a release of all items is free."""
-        return (EPSILON if self.k < self.items else Fraction(0)) + (self.counts or Fraction(0))
+        selection = EPSILON if self.k < self.items else Fraction(0)
+        return selection + (self.counts or Fraction(0)) + (self.shortfall or Fraction(0))
 
     @property
-    def rate(self) -> Fraction | None:
-        """The rate of the noise of counts by definition, or None without counts."""
-        if self.counts is None:
-            return None
-        part = self.counts / check_each_user(self.each_user, self.most, self.groups)
-        return definition.counts_rate_by_group(part, self.k, adjacency=self.adjacency, per_user=self.per_user)
+    def rates(self) -> set[Fraction]:
+        """The rates of the noises of counts and of shortfalls by definition."""
+        found, groups = set[Fraction](), check_each_user(self.each_user, self.most, self.groups)
+        if self.counts is not None:
+            part, per_user = self.counts / groups, self.per_user
+            found.add(definition.counts_rate_by_group(part, self.k, adjacency=self.adjacency, per_user=per_user))
+        if self.shortfall is not None:
+            found.add(definition.shortfall_rate(self.shortfall / groups, adjacency=self.adjacency))
+        return found
 
     def changes(self) -> list[Change]:
         """Return the changes by every possible user, without duplicates; the first user has no rows."""
@@ -124,22 +131,29 @@ class Found:
     worst
         An upper bound on the largest log ratio, as a share of the epsilon asked for.
     renyi
-        The largest Renyi divergence as a share of the bound by the stated zCDP; 0 with counts, whose law is not listed.
+        The largest Renyi divergence as a share of the bound by the stated zCDP; 0 with counts or shortfalls, whose law
+        is not listed.
+    shortfall
+        The largest log ratio of the shortfalls given the lists, as a share of their epsilon; 0 without shortfalls.
     tables
         The two tables with the largest ratio.
     stated
         The epsilon that the release states.
-    rate
-        The rate of the noise of the counts, or None without counts.
+    rates
+        The rates of the noises of the counts and of the shortfalls.
+    misplaced
+        The first shortfall around another lead than that of the definition, None if there is none.
     """
 
     trial: GroupTrial
     pairs: int
     worst: float
     renyi: float
+    shortfall: float
     tables: tuple[Change, Change]
     stated: Fraction
-    rate: Fraction | None
+    rates: set[Fraction]
+    misplaced: str | None
 
     def failures(self) -> list[Failure]:
         """Return the failed checks."""
@@ -152,8 +166,14 @@ class Found:
         if self.stated != trial.asked:
             what = f"groups state epsilon = {self.stated} where {trial.asked} was asked for, with {trial}"
             found.append(Failure("total", what))
-        if self.rate != trial.rate:
-            what = f"noise of counts by group has the rate {self.rate}, by definition {trial.rate}, with {trial}"
+        if self.shortfall > 1.0 + SLACK:
+            what = f"shortfalls by group have {share(self.shortfall)} of the epsilon that is theirs with {trial}"
+            found.append(Failure("shortfall", what))
+        if self.misplaced is not None:
+            found.append(Failure("definition", f"{self.misplaced} with {trial}"))
+        if self.rates != trial.rates:
+            drawn, right = (" and ".join(map(str, sorted(rates))) for rates in (self.rates, trial.rates))
+            what = f"noise by group has the rates {drawn}, by definition {right}, with {trial}"
             found.append(Failure("rate", what))
         return found
 
@@ -227,6 +247,11 @@ def _make_trials(each_user: str, adjacency: str) -> tuple[GroupTrial, ...]:
         GroupTrial(one, k, adjacency, each_user, most=most, counts=COUNTS, per_user=per_user)
         for (one, k, per_user), most in product(counted, bounds)
     ]
+    led = [(DEFAULT, 1, None), (DEFAULT, 2, None), (ordered, 2, None), (DEFAULT, 2, COUNTS)]
+    made += [
+        GroupTrial(one, k, adjacency, each_user, most=most, counts=counts, shortfall=SHORTFALL)
+        for (one, k, counts), most in product(led, bounds)
+    ]
     return tuple(made)
 
 
@@ -248,39 +273,47 @@ def compare_tables(trial: GroupTrial) -> Found:
     laws, changes = GroupLaws(trial), trial.changes()
     promised = laws.grouped.guarantee
     found = [_compare_around(laws, table, changes, trial) for table in _TABLES[trial.groups, trial.items]]
-    worst, tables = max(((ratio, pair) for _, ratio, pair, _ in found), key=lambda one: one[0])
-    counted = laws.request.count_mechanism
-    spread = max(divergence for *_, divergence in found)
+    worst, tables = max(((ratio, pair) for _, ratio, pair, *_ in found), key=lambda one: one[0])
+    spread, leads = (max(figures) for figures in list(zip(*found, strict=True))[3:])
     return Found(
         trial,
         sum(pairs for pairs, *_ in found),
         float(shares(np.array(worst), trial.asked)),
-        0.0 if counted else float(shares(np.array(spread), promised.zcdp)),
+        0.0 if laws.rates else float(shares(np.array(spread), promised.zcdp)),
+        leads / float(trial.shortfall) if trial.shortfall else 0.0,
         tables,
         promised.epsilon,
-        None if counted is None else counted.rate,
+        laws.rates,
+        laws.misplaced,
     )
 
 
 def _compare_around(
     laws: GroupLaws, table: Change, changes: list[Change], trial: GroupTrial
-) -> tuple[int, float, tuple[Change, Change], float]:
-    """Return the pairs around a table: their number, largest log ratio, its tables, and largest divergence."""
-    ratios, spreads = np.zeros((len(changes),) * 2), np.zeros((len(ORDERS), *(len(changes),) * 2))
+) -> tuple[int, float, tuple[Change, Change], float, float]:
+    """Return the pairs around a table: their number, largest log ratio, its tables, and largest divergence.
+
+    The last figure is the largest log ratio of the shortfalls given the lists.
+    """
+    ratios, leads = np.zeros((2, len(changes), len(changes)))
+    spreads = np.zeros((len(ORDERS), *ratios.shape))
     for group, before in enumerate(table):
         steps = list(dict.fromkeys(change[group] for change in changes))
         here = np.array([steps.index(change[group]) for change in changes])
-        apart, divergences = laws.apart([move(before, step) for step in steps])
+        apart, divergences, moved = laws.apart([move(before, step) for step in steps])
         ratios += apart[np.ix_(here, here)]
+        leads += moved[np.ix_(here, here)]
         spreads += divergences[:, here][:, :, here]
     # Under add-remove one of the two tables lacks the user. Either table may have the larger probability.
     rows = len(changes) if trial.adjacency == "swap" else 1
-    ratios, spreads = (np.maximum(each, each.swapaxes(-1, -2))[..., :rows, :] for each in (ratios, spreads))
+    ratios, spreads, leads = (
+        np.maximum(each, each.swapaxes(-1, -2))[..., :rows, :] for each in (ratios, spreads, leads)
+    )
     one, other = np.unravel_index(int(ratios.argmax()), ratios.shape)
     tables = [tuple(map(move, table, changes[at])) for at in (one, other)]
     pairs = rows * (rows - 1) // 2 if rows > 1 else len(changes) - 1
     spread = (spreads.max(axis=(1, 2)) / ORDERS).max()
-    return pairs, float(ratios.max()), (tables[0], tables[1]), float(spread)
+    return pairs, float(ratios.max()), (tables[0], tables[1]), float(spread), float(leads.max())
 
 
 class GroupLaws(Laws):
@@ -294,9 +327,11 @@ class GroupLaws(Laws):
         members = [self.source(nobody.scores[0])] * trial.groups
         self.grouped = make_grouped_request(
             MemberGroups(range(trial.groups), members, trial.each_user, most), trial.k, EPSILON,
-            mechanism=trial.mechanism, adjacency=trial.adjacency, counts=trial.counts,
+            mechanism=trial.mechanism, adjacency=trial.adjacency, counts=trial.counts, shortfall=trial.shortfall,
         )  # fmt: skip
         self.request = self.grouped.requests[self._place]
+        self.rates: set[Fraction] = set()
+        self.misplaced: str | None = None
 
     def source(self, scores: Scores) -> ArraySource:
         made = super().source(scores)
@@ -311,21 +346,48 @@ class GroupLaws(Laws):
         def choose(prepared: Prepared) -> Selection:
             return draw(prepared) if next(turns) == self._place else Selection(np.arange(self.k))
 
-        return replace(self.grouped, source=asked, requests=requests).draw(Randomness(choose))[self._place]
+        def draw_no_noise(rate: Fraction) -> int:
+            self.rates.add(rate)
+            return 0
 
-    def apart(self, inputs: list[Scores]) -> tuple[Floats, Floats]:
-        """Return the largest log ratio of each input over each other, and the Renyi divergence of each order."""
+        grouped = replace(self.grouped, source=asked, requests=requests)
+        made = grouped.draw(Randomness(choose, draw_no_noise))[self._place]
+        if made.shortfall is not None:
+            lead = definition.lead(scores, positions_of(made.items))
+            if made.shortfall.value != lead:
+                where = f"{' '.join(made.items)} of {format_scores(scores)}"
+                self.misplaced = f"the shortfall of {where} is around {made.shortfall.value}, by definition {lead},"
+        return replace(made, counts=None, shortfall=None)
+
+    def apart(self, inputs: list[Scores]) -> tuple[Floats, Floats, Floats]:
+        """Return figures of each input over each other: the largest log ratio, and the Renyi divergence of each order.
+
+        The last figures are the largest log ratios of the shortfall given the list.
+        """
         table = self.table(inputs)
-        moved = np.array([[self._moved(one, other, table.outcomes) for other in inputs] for one in inputs])
-        ratios = (signed_log_ratios(table.logs[:, None], table.logs[None]) + moved).max(axis=2)
+        moved, leads = (
+            np.array([[log_ratio(one, other, table.outcomes) for other in inputs] for one in inputs])
+            for log_ratio in (self._counts_apart, self._leads_apart)
+        )
+        ratios = (signed_log_ratios(table.logs[:, None], table.logs[None]) + moved + leads).max(axis=2)
         rows = [np.broadcast_to(row, table.logs.shape) for row in table.logs]
         spreads = np.array([[renyi(row, table.logs, order) for row in rows] for order in ORDERS])
-        return ratios + table.off + table.off[:, None], spreads
+        return ratios + table.off + table.off[:, None], spreads, leads.max(axis=2)
 
-    def _moved(self, scores: Scores, other: Scores, outcomes: list[Any]) -> list[float]:
+    def _counts_apart(self, scores: Scores, other: Scores, outcomes: list[Any]) -> list[float]:
         """Return the log ratio that the counts add to each outcome: the rate times the distance of the scores."""
         counted = self.request.count_mechanism
         if counted is None:
             return [0.0] * len(outcomes)
         steps = {label(i): abs(one - two) for i, (one, two) in enumerate(zip(scores, other, strict=True))}
         return [float(counted.rate * sum(steps[item] for item in outcome[0])) for outcome in outcomes]
+
+    def _leads_apart(self, scores: Scores, other: Scores, outcomes: list[Any]) -> list[float]:
+        """Return the log ratio that the shortfall adds to each outcome: its rate times the distance of the leads."""
+        noisy = self.request.shortfall_mechanism
+        if noisy is None:
+            return [0.0] * len(outcomes)
+        lists = [positions_of(outcome[0]) for outcome in outcomes]
+        return [
+            float(noisy.rate * abs(definition.lead(scores, y) - definition.lead(other, y))) if y else 0.0 for y in lists
+        ]

@@ -28,7 +28,7 @@ from discreet.exact.arrays import Ranks
 from discreet.exact.ball import ball
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms import canonical, core, joint, oneshot, peeling
-from discreet.mechanisms.canonical_classes import Class, Classes
+from discreet.mechanisms.canonical import Class, Classes
 from discreet.mechanisms.noise import Distribution, Noise, Piece
 from discreet.mechanisms.tally import Selection
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from discreet.evidence.counts import CountVerdict, ValueVerdict
     from discreet.evidence.discovery import DiscoveryVerdict
     from discreet.evidence.groups import GroupVerdict
+    from discreet.evidence.shortfall import ShortfallVerdict
     from discreet.evidence.visible_laws import Departure
 
 SLACK = 1e-12
@@ -82,8 +83,9 @@ class Failure:
     ----------
     check
         The name of the check: "epsilon", "zCDP" or "definition"; for counts "epsilon", "counts", "rate" or "noise", for
-        groups "epsilon", "zCDP", "total" or "rate", and for discovered items "delta", "people", "threshold", "chance",
-        "total", "rate" or "drawn".
+        a shortfall "epsilon", "shortfall", "total", "rate", "definition" or "bounds", for groups "epsilon", "zCDP",
+        "shortfall", "total", "rate" or "definition", and for discovered items "delta", "alone", "people", "sigma",
+        "threshold", "chance", "total", "rate", "shortfall", "definition" or "drawn".
     what
         The finding, with the inputs that show it.
     """
@@ -191,7 +193,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Verification:
-    """The verdicts on some mechanisms, and after `verify --all` on counts, groups, values and discovered items.
+    """The verdicts on some mechanisms; after `verify --all` also on counts, shortfalls, groups, values and discovery.
 
     Attributes
     ----------
@@ -205,6 +207,8 @@ class Verification:
         One for each kind of release whose mechanism releases values.
     found
         One for each kind of release of discovered items.
+    shortfalls
+        One for each kind of release with a shortfall.
     """
 
     verdicts: list[Verdict]
@@ -212,6 +216,7 @@ class Verification:
     groups: list[GroupVerdict] = field(default_factory=list)
     values: list[ValueVerdict] = field(default_factory=list)
     found: list[DiscoveryVerdict] = field(default_factory=list)
+    shortfalls: list[ShortfallVerdict] = field(default_factory=list)
 
     @property
     def pairs(self) -> int:
@@ -229,13 +234,13 @@ class Verification:
             lines.append(f"* no pair is known that reaches {SHARP}: a scale 5% off shows by the definition alone")
         if any(best_witness(verdict.mechanism) is None for verdict in self.verdicts):
             lines.append("- no pair has been searched for: how close to epsilon inputs can come is not known")
-        for more in (self.counts, self.groups, self.values, self.found):
+        for more in (self.counts, self.shortfalls, self.groups, self.values, self.found):
             lines += ["", *_table(more)] if more else []
         faults = [failure.what for verdict in self._all() for failure in verdict.failures]
         return "\n".join([*lines, f"{self.pairs:,} pairs of neighbouring inputs", *faults])
 
     def _all(self) -> list[Judged]:
-        return [*self.verdicts, *self.counts, *self.groups, *self.values, *self.found]
+        return [*self.verdicts, *self.counts, *self.shortfalls, *self.groups, *self.values, *self.found]
 
 
 def verdict_word(verdict: Judged) -> str:
@@ -259,7 +264,9 @@ def format_scores(scores: Scores) -> str:
 
 def format_outcome(outcome: Outcome) -> str:
     """Return the text of an outcome."""
-    items, order = outcome[:2]
+    items, order, *numbers = outcome
+    if numbers and isinstance(numbers[-1], int):
+        return f"{format_outcome((items, order))}, shortfall {numbers[-1]}"
     if isinstance(order, str):
         return f"{order}, items {' '.join(map(str, items))}"
     return f"items {' '.join(map(str, items))}" + ("" if order is None else f", order {' '.join(map(str, order))}")

@@ -20,6 +20,7 @@ from discreet.evidence.discovery import DiscoveryTask, DiscoveryVerdict, discove
 from discreet.evidence.groups import GroupTask, GroupVerdict, group_tasks
 from discreet.evidence.neighbours import Family, Scores, Witness, best_witness, bound_users, families
 from discreet.evidence.report import Pair, Verdict, Verification
+from discreet.evidence.shortfall import ShortfallTask, ShortfallVerdict, shortfall_tasks
 from discreet.evidence.visible_laws import (
     Departure,
     Laws,
@@ -115,8 +116,8 @@ class Task:
         return Verdict(self.mechanism, pairs, worst, worst_pair, renyi, renyi_pair, farthest, self.witness)
 
 
-AnyTask = Task | CountTask | GroupTask | ValueTask | DiscoveryTask
-AnyVerdict = Verdict | CountVerdict | GroupVerdict | ValueVerdict | DiscoveryVerdict
+AnyTask = Task | CountTask | ShortfallTask | GroupTask | ValueTask | DiscoveryTask
+AnyVerdict = Verdict | CountVerdict | ShortfallVerdict | GroupVerdict | ValueVerdict | DiscoveryVerdict
 
 
 def verify(
@@ -136,8 +137,8 @@ def verify(
     Parameters
     ----------
     mechanism
-        One mechanism or several; by default all of them, with every noise, and releases with counts, by group, with the
-        values of a histogram, and of discovered items.
+        One mechanism or several; by default all of them, with every noise, and releases with counts, with a shortfall,
+        by group, with the values of a histogram, and of discovered items.
     k
         The number of items to release; by default every number whose law can be computed.
     epsilon
@@ -203,7 +204,7 @@ def plan(
         else:
             tasks.append(Task(one, (*trials, Trial.of_witness(witness)), witness))
     if mechanism is None and scores is None and k is None:
-        tasks += [*count_tasks(adjacency), *group_tasks(adjacency)]
+        tasks += [*count_tasks(adjacency), *shortfall_tasks(adjacency), *group_tasks(adjacency)]
         tasks += [*value_tasks(adjacency), *discovery_tasks(adjacency)]
     return tasks
 
@@ -227,6 +228,7 @@ def as_report(verdicts: Iterable[AnyVerdict]) -> Verification:
         [verdict for verdict in every if isinstance(verdict, GroupVerdict)],
         [verdict for verdict in every if isinstance(verdict, ValueVerdict)],
         [verdict for verdict in every if isinstance(verdict, DiscoveryVerdict)],
+        [verdict for verdict in every if isinstance(verdict, ShortfallVerdict)],
     )
 
 

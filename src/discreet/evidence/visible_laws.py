@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -58,6 +58,12 @@ TOLERANCE = 1e-9
 
 MOST_OUTCOMES = 100_000
 """The largest number of outcomes that are enumerated."""
+
+_FARTHEST = 12
+"""Shortfalls of so many units of noise and more are one outcome, and so are those below zero."""
+
+CELLS = 2 * _FARTHEST + 1
+"""The number of outcomes of a shortfall."""
 
 _SHARE = 0.1
 """The least probability of a level, so that levels are few and small faults add up in them."""
@@ -109,6 +115,8 @@ class Input:
         The range of the change of a score by one added user.
     adjacency
         The adjacency of neighbouring inputs.
+    shortfall
+        The epsilon of the shortfall of each release, or None without one.
     """
 
     scores: Scores
@@ -117,12 +125,39 @@ class Input:
     mechanism: Mechanism
     sensitivity: Sensitivity
     adjacency: str
+    shortfall: Fraction | None = None
+
+    @property
+    def total(self) -> Fraction:
+        """The epsilon that a release promises."""
+        return self.epsilon + (self.shortfall or 0)
+
+    @property
+    def rate(self) -> Fraction:
+        """The rate of the noise of the shortfall by definition."""
+        limit = self.sensitivity
+        return definition.shortfall_rate(self.shortfall or Fraction(0), limit.down, limit.up, self.adjacency)
+
+    def observe(self, release: Release) -> Outcome:
+        """Return the outcome of a release, with its shortfall in whole units of noise."""
+        if self.shortfall is None or release.shortfall is None:
+            return outcome_of(release)
+        cell = min(max(math.floor(release.shortfall.value * self.rate), -_FARTHEST), _FARTHEST)
+        return *outcome_of(replace(release, shortfall=None)), cell
+
+    def cells(self, items: tuple[str, ...]) -> dict[int, float]:
+        """Return the probability by definition of each cell of the shortfall of some items, if they are released."""
+        lead, rate = definition.lead(self.scores, positions_of(items)), self.rate
+        # The value is at or above a cell's edge of c units with probability P(N >= ceil(c / rate) - lead).
+        units = range(-_FARTHEST + 1, _FARTHEST + 1)
+        above = [1.0, *(definition.upper_tail(rate, math.ceil(unit / rate) - int(lead)) for unit in units), 0.0]
+        return {cell - _FARTHEST: above[cell] - above[cell + 1] for cell in range(len(above) - 1)}
 
     def request(self, source: Source | None = None) -> Request:
         """Return the request for these scores, or for a source that holds them in another form."""
         return make_request(
-            label_scores(self.scores) if source is None else source, self.k, self.epsilon,
-            mechanism=self.mechanism, sensitivity=self.sensitivity, adjacency=self.adjacency,
+            label_scores(self.scores) if source is None else source, self.k, self.epsilon, mechanism=self.mechanism,
+            sensitivity=self.sensitivity, adjacency=self.adjacency, shortfall=self.shortfall,
         )  # fmt: skip
 
 
@@ -202,6 +237,15 @@ class Laws:
             self._known[scores] = enumerate_outcomes(lambda draw: self.release(scores, source, draw), self.k)
         return self._known[scores]
 
+    def listed(self, scores: Scores) -> dict[Outcome, float]:
+        """Return the log probability of every outcome that is compared with the definition."""
+        return {outcome: log for outcome, (log, _) in self.law(scores).items()}
+
+    def defined(self, scores: Scores) -> dict[Outcome, float]:
+        """Return the log probability of the same outcomes by definition."""
+        limit, adjacency = self.family.sensitivity, self.family.adjacency
+        return visible_law(self.guarantee.mechanism, scores, self.k, self.epsilon, limit, adjacency)
+
     def source(self, scores: Scores) -> ArraySource:
         """Return the source of an input."""
         return array_source(label_scores(scores))
@@ -260,7 +304,8 @@ def _floats(prepared: Prepared) -> dict[tuple[int, ...], tuple[float, float]]:
 def outcome_of(release: Release) -> Outcome:
     """Return everything that the caller sees of a release."""
     order = release.chosen if release.order is None else tuple(release.order)
-    return (tuple(release.items), order) if release.counts is None else (tuple(release.items), order, *release.counts)
+    shortfall = () if release.shortfall is None else (release.shortfall,)
+    return tuple(release.items), order, *(release.counts or ()), *shortfall
 
 
 def label_scores(scores: Scores) -> dict[str, int | Fraction]:
@@ -273,6 +318,11 @@ def label_scores(scores: Scores) -> dict[str, int | Fraction]:
 def label(item: int) -> str:
     """Return the label of the item at a position: a, b, c, ..."""
     return chr(ord("a") + item)
+
+
+def positions_of(labels: Iterable[str]) -> list[int]:
+    """Return the positions of the items with some labels."""
+    return [ord(item) - ord("a") for item in labels]
 
 
 def log_ratios(here: Floats, there: Floats) -> Floats:
@@ -318,9 +368,7 @@ def renyi(p: Floats, q: Floats, order: float) -> Floats:
 
 def find_departure(laws: Laws, scores: Scores) -> Departure | None:
     """Return the outcome of an input that departs most from the definition, None if all agree."""
-    found = {outcome: log for outcome, (log, _) in laws.law(scores).items()}
-    given = laws.guarantee.mechanism, scores, laws.k, laws.epsilon, laws.family.sensitivity, laws.family.adjacency
-    defined = visible_law(*given)
+    found, defined = laws.listed(scores), laws.defined(scores)
     worst: Departure | None = None
     for outcome in dict.fromkeys([*defined, *found]):
         pair = found.get(outcome, -math.inf), defined.get(outcome, -math.inf)
@@ -422,7 +470,16 @@ def expected_law(drawn_from: Input) -> ExpectedLaw:
     promised = drawn_from.epsilon, drawn_from.sensitivity, drawn_from.adjacency
     as_sets = k < len(scores) and _has_sets_alone(mechanism, k)
     law = visible_law(mechanism, scores, k, *promised, as_sets=as_sets)
-    return ExpectedLaw({outcome: math.exp(log) for outcome, log in law.items()}, sees_order=not as_sets)
+    found: dict[Outcome, float] = {outcome: math.exp(log) for outcome, log in law.items()}
+    if drawn_from.shortfall is not None:
+        cells = {items: drawn_from.cells(items) for items, *_ in found if items}
+        # An empty list has no shortfall.
+        found = {
+            (*outcome, *cell): chance * part
+            for outcome, chance in found.items()
+            for cell, part in ([((n,), p) for n, p in cells[outcome[0]].items()] if outcome[0] else [((), 1.0)])
+        }
+    return ExpectedLaw(found, sees_order=not as_sets)
 
 
 def count_outcomes(mechanism: Mechanism, d: int, k: int) -> int:
@@ -431,12 +488,14 @@ def count_outcomes(mechanism: Mechanism, d: int, k: int) -> int:
     return math.comb(d, k) if is_set else math.perm(d, k)
 
 
-def check_enumerable(mechanism: Mechanism, d: int, k: int) -> None:
+def check_enumerable(drawn_from: Input) -> None:
     """Raise if there are more outcomes than can be enumerated."""
-    if count_outcomes(mechanism, d, k) > MOST_OUTCOMES:
+    mechanism, d, k = drawn_from.mechanism, len(drawn_from.scores), drawn_from.k
+    outcomes = count_outcomes(mechanism, d, k) * (1 if drawn_from.shortfall is None else CELLS)
+    if outcomes > MOST_OUTCOMES:
         raise InvalidValueError(
             f"k must leave at most {MOST_OUTCOMES:,} outcomes to enumerate, and {quote(k)} of {d} items by "
-            f"{mechanism!r} have {count_outcomes(mechanism, d, k):,}"
+            f"{mechanism!r} have {outcomes:,}"
         )
 
 
@@ -452,10 +511,10 @@ def releases(drawn_from: Input, entropy: Entropy, forms: tuple[str, ...] = ("sma
     for form in cycle(forms):
         source = source_of(drawn_from, form)
         first = topk.top_k(
-            source, drawn_from.k, drawn_from.epsilon, mechanism=drawn_from.mechanism,
+            source, drawn_from.k, drawn_from.epsilon, mechanism=drawn_from.mechanism, shortfall=drawn_from.shortfall,
             sensitivity=drawn_from.sensitivity, adjacency=drawn_from.adjacency, rng=entropy,
         )  # fmt: skip
-        yield form, _observe_form(first, form)
+        yield form, _observe_form(drawn_from, first, form)
         request, prepared = drawn_from.request(source), list[Prepared]()
 
         def draw(ready: Prepared, prepared: list[Prepared] = prepared) -> Selection:
@@ -464,8 +523,9 @@ def releases(drawn_from: Input, entropy: Entropy, forms: tuple[str, ...] = ("sma
             del prepared[1:]
             return prepared[0].select(entropy)
 
+        randomness = replace(Randomness.of(entropy), select=draw)
         for _ in range(_BATCH - 1):
-            yield form, _observe_form(request.draw(Randomness(draw)), form)
+            yield form, _observe_form(drawn_from, request.draw(randomness), form)
 
 
 def forms_of(drawn_from: Input) -> tuple[str, ...]:
@@ -494,7 +554,8 @@ def source_of(drawn_from: Input, form: str) -> ArraySource:
     scores[_APART // 2 :: _APART] = height - math.ceil(_gap(drawn_from, _DECOYS_SURE))
     for i, score in enumerate(drawn_from.scores):
         scores[i * _APART] = height + int(score - lowest)
-    return HeldScores(*vars(array_source(scores)).values())
+    made = array_source(scores)
+    return HeldScores(made.scores, made.labels, made.unit, made.grid, made.typed)
 
 
 class HeldScores(ArraySource):
@@ -508,18 +569,18 @@ class HeldScores(ArraySource):
         return self._held
 
 
-def _observe_form(release: Release, form: str) -> Outcome:
+def _observe_form(drawn_from: Input, release: Release, form: str) -> Outcome:
     """Return the outcome of a release, with the items of a large array under their labels.
 
     Values of a histogram are left out; `discreet.evidence.counts` verifies their law.
     """
     release = replace(release, counts=None)
     if form == "small":
-        return outcome_of(release)
+        return drawn_from.observe(release)
 
     def name_items(positions: list[Any]) -> list[Any]:
         # An item that is not of the small input keeps its position, which shows as an impossible outcome.
         return [label(at // _APART) if at % _APART == 0 else at for at in positions]
 
     order = None if release.order is None else name_items(release.order)
-    return outcome_of(replace(release, items=name_items(release.items), order=order))
+    return drawn_from.observe(replace(release, items=name_items(release.items), order=order))

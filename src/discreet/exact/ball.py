@@ -4,10 +4,10 @@ A ball (Arb, through python-flint) is an interval that contains the true value. 
 precision, and with more random bits where a random number takes part, until the balls are disjoint (docs/proofs.md,
 section 9.1).
 
-Floats only bound. The proofs assume that NumPy's `log`, `log1p`, `exp` and `expm1`, and Python's `log` and `lgamma`,
-have a relative error of at most 2^-44 (a thousand units in the last place, where NumPy's own tests allow four), and
-that `+ - * /` and conversions round to nearest. A value computed from terms of one sign in fewer than a hundred such
-steps then has a relative error below 2^-42, and `bound_above` adds four times that.
+Floats only bound. The proofs assume that NumPy's `log`, `log1p`, `exp` and `expm1`, and Python's `log`, `lgamma` and
+`erfc`, have a relative error of at most 2^-44 (a thousand units in the last place, where NumPy's own tests allow four),
+and that `+ - * /` and conversions round to nearest. A value computed from terms of one sign in fewer than a hundred
+such steps then has a relative error below 2^-42, and `bound_above` adds four times that.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 from flint import arb
@@ -98,8 +98,9 @@ def upper_tail(rate: Fraction, n: int) -> arb:
     return (-ball(rate * n)).exp() / (1 + (-ball(rate)).exp())
 
 
+@lru_cache(maxsize=256)
 def interval_half_width(rate: Fraction, alpha: Fraction) -> int:
-    """Return the least n >= 0 with Pr[|N| > n] <= alpha for a discrete Laplace variable N."""
+    """Return the least n >= 0 with Pr[|N| > n] <= alpha for a discrete Laplace N; both arguments are public."""
     return least_upper_tail(rate, lambda: ball(alpha / 2)) - 1
 
 

@@ -46,7 +46,9 @@ def event(guarantee: Guarantee, accountant: str | None = None, without_delta: bo
         rho = float_above(guarantee.zcdp)
         return events.ZCDpEvent(rho) if rho < math.inf else events.NonPrivateDpEvent()
     # The parameter of the noise is rounded up: a larger one means less noise and a larger loss.
-    costs = guarantee.discovery_epsilon, guarantee.selection_epsilon, guarantee.counts_epsilon
+    costs = (
+        guarantee.discovery_epsilon, guarantee.selection_epsilon, guarantee.counts_epsilon, guarantee.shortfall_epsilon
+    )  # fmt: skip
     rates = [float_above(cost) for cost in costs if cost]
     parts = [events.DiscreteLaplaceDpEvent(r, 1) if r < math.inf else events.NonPrivateDpEvent() for r in rates]
     return parts[0] if len(parts) == 1 else events.ComposedDpEvent(parts)

@@ -66,15 +66,16 @@ class ClassCounts:
     Let s be 1 if a feature is above its threshold and -1 if not, and p_c the share of class c. A row of class y adds
     s (1 - p_y) to S_y and -s p_c to S_c for every other class c; it adds nothing if the feature or the label is
     missing. The score is (|S_1| + ... + |S_C|) / 2, and with several thresholds the largest. If p_c is the share of the
-    class among the rows, S_c is their number times the covariance of s with "is of class c": an uninformative or
-    constant feature scores 0. With two classes the score is 2 n p (1-p) |TPR + TNR - 1|, with the true positive and
-    negative rates of "above means positive".
+    class among the rows, S_c is their number n times the covariance of s with "is of class c": a constant feature
+    scores 0, and an uninformative one about the square root of n. With two classes the score is
+    2 n p (1-p) |TPR + TNR - 1|, with the true positive and negative rates of "above means positive".
 
     **Sensitivity.** The shares of all classes add up to 1, so a row of class y moves the S_c by
     (1 - p_y) + sum of the others' p_c = 2 (1 - p_y) in total, and half of the sum of |S_c| by at most 1 - p_y. The
     maximum of several numbers moves no further than one of them. Let p be the least share: adding a row moves the score
-    down by at most 1 - p and up by at most 1 - p, and both are reached. With whole counts U_c of sides and
-    p_c = a_c / b, S_c is (b U_c - a_c (U_1 + ... + U_C)) / b, so the score is exact.
+    down by at most 1 - p and up by at most 1 - p. Both are reached: a first row raises the score from 0 to 1 - p, and a
+    second row on the opposite side lowers it to 0. With whole counts U_c of sides and p_c = a_c / b, S_c is
+    (b U_c - a_c (U_1 + ... + U_C)) / b, so the score is exact.
 
     Shares and thresholds must be public and must not come from the rows. Shares far from those of the rows make a
     constant feature look good; thresholds far from all rows make every feature constant.
@@ -219,10 +220,10 @@ class ClippedCorrelation:
     Both are mapped linearly so that their bounds become -1 and 1, and clipped: u for the feature, v for the target, 0
     for missing values. Each row adds u v, rounded to a multiple of 2^-20, to S. The score is |S|.
 
-    **Sensitivity.** |u v| <= 1 holds in floats too, because neither rounding nor rounding to steps leads beyond 1. So a
-    row adds c with |c| <= 1 to S, and | |S + c| - |S| | <= |c|: adding a row moves the score down by at most 1 and up
-    by at most 1, and both are reached. S is summed in whole steps, so the score is exact; a term uses only operations
-    that IEEE 754 rounds correctly, so it depends on its row alone.
+    **Sensitivity.** |u v| <= 1 holds in floats too: neither rounding nor rounding to steps leads beyond 1, because 1 is
+    itself a float and a whole number of steps. So a row adds c with |c| <= 1 to S, and | |S + c| - |S| | <= |c|: adding
+    a row moves the score down by at most 1 and up by at most 1, and both are reached. S is summed in whole steps, so
+    the score is exact; a term uses only operations that IEEE 754 rounds correctly, so it depends on its row alone.
 
     The centres are the middles of the bounds. If they are far from the means, S measures that distance and not the
     correlation: choose bounds around the means that you expect. They must not come from the rows.

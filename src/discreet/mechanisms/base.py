@@ -50,10 +50,18 @@ class Mechanism(ABC):
         The name in files and on the command line.
     ordered
         True if a release contains the order in which its items were drawn.
+    releases_values
+        True if the noisy scores themselves are private, not only the identity of the largest. The noise is then scaled
+        to the L1 sensitivity of all scores, so the number of scores that one user can move must be known. A release
+        contains the values, and releasing all items costs as much as releasing few.
+    may_release_fewer
+        True if a release may have fewer than k items; only the goal "recall" applies to it.
     """
 
     name: ClassVar[str]
     ordered: ClassVar[bool]
+    releases_values: ClassVar[bool] = False
+    may_release_fewer: ClassVar[bool] = False
 
     @abstractmethod
     def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> Prepared:
@@ -95,20 +103,6 @@ class Mechanism(ABC):
     def is_drawable(self) -> bool:
         """True if the mechanism has a sampler; without one it only takes part in comparisons."""
         return True
-
-    @property
-    def releases_values(self) -> bool:
-        """True if the noisy scores themselves are private, not only the identity of the largest.
-
-        The noise is then scaled to the L1 sensitivity of all scores, so the number of scores that one user can move
-        must be known. A release contains the values, and releasing all items costs as much as releasing few.
-        """
-        return False
-
-    @property
-    def may_release_fewer(self) -> bool:
-        """True if a release may have fewer than k items; only the goal "recall" applies to it."""
-        return False
 
     def doubt(self, k: int, d: int | None) -> str | None:
         """Return a warning if the mechanism is a poor choice for k of d items, else None."""

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from flint import arb
@@ -22,10 +22,11 @@ from discreet.exact.arrays import Floats, Ranks, freeze
 from discreet.exact.ball import LARGEST, ball, is_less, log_binomial, sample_bernoulli_exp
 from discreet.exact.entropy import Entropy, Uniform
 from discreet.exact.envelope import WEIGHT_BITS, Envelope
-from discreet.exact.nested import Enclosure, check_bounds, log_slack
-from discreet.exact.nested_grid import MAX_SINGLE_CELLS, WASTE, begin, tighten
-from discreet.mechanisms.canonical_classes import Losses
+from discreet.exact.nested import MAX_SINGLE_CELLS, WASTE, Enclosure, begin, check_bounds, log_slack, tighten
 from discreet.mechanisms.tally import TINY, Selection, Tally, UniformSubset, scaled_gaps, to_float
+
+if TYPE_CHECKING:
+    from discreet.mechanisms.canonical import Losses
 
 _MAX_PIECES = 256
 """The most pieces that a cell is cut into per step of the search for one of its indices."""
@@ -83,8 +84,10 @@ class NestedClasses:
 
     def _propose(self, cells: Enclosure) -> Proposals:
         """Return proposals by some cells, after the cheap checks of their bounds."""
-        check_bounds(cells, log_slack(self.top.last, self.bottom.last, len(cells.a.first), self.bits))
-        return Proposals(self.top, self.bottom, cells, self.bits)
+        # The slack covers rounding, and the rounding up of the integer weights of the cells of a.
+        slack = log_slack(self.top.last, self.bottom.last, len(cells.a.first), self.bits)
+        check_bounds(cells, slack)
+        return Proposals(self.top, self.bottom, cells, slack, self.bits)
 
     def select(self, entropy: Entropy) -> Selection:
         """Draw a k-subset with probability proportional to exp(-s loss); all but its class is still to be drawn."""
@@ -122,6 +125,8 @@ class Proposals:
         The heights on both sides.
     cells
         The enclosure of all classes.
+    slack
+        The amount that raises the bounds of the cells above the masses, whatever the rounding.
     bits
         The number of bits of the heaviest weights.
     """
@@ -129,14 +134,13 @@ class Proposals:
     top: Heights
     bottom: Heights
     cells: Enclosure
+    slack: float
     bits: int
 
     @cached_property
     def envelope(self) -> Envelope:
         """The envelope of all classes: part j is cell j of b, with all a."""
-        # The slack covers rounding, and the rounding up of the integer weights of the cells of a.
-        slack = log_slack(self.top.last, self.bottom.last, len(self.cells.a.first), self.bits)
-        return Envelope.over(self.cells.log_masses + slack, self.bits)
+        return Envelope.over(self.cells.log_masses + self.slack, self.bits)
 
     def row(self, b: int) -> Envelope:
         """Return the envelope of a row: part i is cell i of a at this b. Only the shares of its parts are used."""

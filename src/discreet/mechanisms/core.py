@@ -36,14 +36,13 @@ from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import Envelope, scan_weights
 from discreet.mechanisms import base
 from discreet.mechanisms.base import Form, Mechanism, scale
-from discreet.mechanisms.canonical import Canonical
-from discreet.mechanisms.canonical_classes import Losses
+from discreet.mechanisms.canonical import Canonical, Losses
 from discreet.mechanisms.oneshot import OneShot
 from discreet.mechanisms.tally import CORE, OTHERWISE, Selection, Tally
 from discreet.privacy import Number, Sensitivity, exact
 
 FEW = 50
-"""Below this k the share of epsilon for the choice costs more than the choice gains (docs/choosing.md)."""
+"""Below this k the share of epsilon for the choice costs more than the choice gains (docs/appendix/planning.md)."""
 
 CROWDED = 10
 """With fewer than this many times k items, the items left out are likely to be right by chance."""
@@ -94,6 +93,7 @@ class Core(Mechanism):
 
     name: ClassVar[str] = "core"
     ordered: ClassVar[bool] = False
+    may_release_fewer: ClassVar[bool] = True
 
     precision: Fraction
     otherwise: OneShot | None
@@ -139,10 +139,6 @@ class Core(Mechanism):
     @property
     def form(self) -> Form:
         return Form.UNKNOWN if self.otherwise is not None and self.otherwise.form is Form.UNKNOWN else Form.CANDIDATES
-
-    @property
-    def may_release_fewer(self) -> bool:
-        return True
 
     @property
     def is_linear(self) -> bool:

@@ -1,4 +1,4 @@
-"""Private partition selection: find items that nobody listed, with (epsilon, delta)-differential privacy.
+"""Private partition selection by Laplace noise on numbers of users, and the choice of a method by a caller.
 
 At most l items of each user count. An item with n >= 1 counted users is kept if n + N >= T, where N is discrete Laplace
 noise, P(N = z) proportional to exp(-rate |z|). An item without users is never kept: nobody knows that it exists.
@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from flint import arb
@@ -30,8 +30,10 @@ from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.ball import FLOAT_MARGIN, ball, float_above
 from discreet.exact.discrete import MOST_TRIALS, least_upper_tail, sample_binomials, upper_tail
 from discreet.exact.entropy import Entropy
+from discreet.mechanisms.partition_selection import HARDLY, PartitionSelection, about
+from discreet.mechanisms.weighted_discovery import WeightedDiscovery
 from discreet.privacy import check_adjacency, exact, positive, whole_number
-from discreet.text import count_with_commas, decimal, round_up
+from discreet.text import decimal, round_up
 
 LARGEST_DELTA = Fraction(1, 10**3)
 """The largest delta allowed: one person in a thousand is no exception."""
@@ -39,26 +41,10 @@ LARGEST_DELTA = Fraction(1, 10**3)
 DOUBTFUL_DELTA = Fraction(1, 10**5)
 """A larger delta gets a warning."""
 
-HARDLY = Fraction(1, 10)
-"""An item kept with a smaller probability is called hardly seen; one left out with a smaller one, always seen."""
-
 
 @dataclass(frozen=True)
-class Discovery:
-    """The parameters of partition selection; all are public, and fixed before any data are read.
-
-    `make_discovery` validates the input of a caller.
-
-    Attributes
-    ----------
-    epsilon, delta
-        The cost of finding the items, in all groups together.
-    max_items_per_user
-        The number of items of a user that count, in each group.
-    adjacency
-        "add-remove" or "swap".
-    max_groups_per_user
-        The number of groups a user may be in; 1 without groups, or if every user is in one.
+class Discovery(PartitionSelection):
+    """Partition selection by Laplace noise on numbers of users; the attributes are those of `PartitionSelection`.
 
     Examples
     --------
@@ -67,11 +53,8 @@ class Discovery:
     (228, Fraction(1, 12))
     """
 
-    epsilon: Fraction
-    delta: Fraction
-    max_items_per_user: int
-    adjacency: str = "add-remove"
-    max_groups_per_user: int = 1
+    method: ClassVar[str] = "laplace"
+    largest_threshold: ClassVar[int] = MOST_TRIALS
 
     @property
     def rate(self) -> Fraction:
@@ -85,47 +68,22 @@ class Discovery:
 
     @property
     def zcdp(self) -> Fraction:
-        """The rho of delta-approximate zero-concentrated differential privacy, in all groups together."""
         # rate^2 / 2 for each item that changes by one user: l in each of g groups, twice as many under swap.
         changed = self.max_items_per_user * self.max_groups_per_user * self._sides
         return changed * self.rate**2 / 2
 
-    def keep_probability(self, users: int) -> arb:
-        """Return a ball around the probability of keeping an item with this many counted users."""
-        return upper_tail(self.rate, self.threshold - users) if users > 0 else arb(0)
+    def keep_probability(self, total: int) -> arb:
+        return upper_tail(self.rate, self.threshold - total) if total > 0 else arb(0)
 
-    def sample_kept(self, entropy: Entropy, users: Ranks, items: Ranks) -> Ranks:
-        """Draw the number of items kept in each run, with the distribution of one independent noise per item.
-
-        Parameters
-        ----------
-        entropy
-            The source of randomness.
-        users
-            The number of counted users of each item of a run. Items without users are never kept.
-        items
-            The number of items of each run. Given the number kept, every subset of that size is equally likely.
-        """
+    def sample_kept(self, entropy: Entropy, totals: Ranks, items: Ranks) -> Ranks:
         # The rarer outcome is drawn, because its probability is a tail: kept for n < T, left out for n >= T.
-        is_above = users >= self.threshold
-        steps = np.where(is_above, users - self.threshold + 1, self.threshold - users)
-        trials = np.where(users > 0, items, 0)
+        is_above = totals >= self.threshold
+        steps = np.where(is_above, totals - self.threshold + 1, self.threshold - totals)
+        trials = np.where(totals > 0, items, 0)
         rarer = sample_binomials(
             entropy, trials, *self._bound_upper_tails(steps), lambda i: upper_tail(self.rate, int(steps[i]))
         )
         return np.where(is_above, trials - rarer, rarer)
-
-    def sample_kept_ranks(self, entropy: Entropy, users: Ranks, items: Ranks) -> Ranks:
-        """Draw the kept items, as ranks in ascending order, if the runs follow each other.
-
-        The parameters are those of `sample_kept`; the kept items of a run are a uniform subset.
-        """
-        kept = self.sample_kept(entropy, users, items)
-        some = np.flatnonzero(kept)
-        first = (np.cumsum(items) - items)[some].tolist()
-        sizes, counts = items[some].tolist(), kept[some].tolist()
-        drawn = [at + entropy.subset(count, size - 1) for at, size, count in zip(first, sizes, counts, strict=True)]
-        return np.concatenate([np.empty(0, np.int64), *drawn])
 
     def share_of_group(self) -> Discovery:
         """Return the discovery of one group, with the cost to that group alone."""
@@ -134,36 +92,17 @@ class Discovery:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the discovery as JSON values; delta and adjacency are those of the guarantee."""
-        groups = {} if self.max_groups_per_user == 1 else {"max_groups_per_user": self.max_groups_per_user}
-        bounds = {"max_items_per_user": self.max_items_per_user, **groups}
-        return {"epsilon": str(self.epsilon), **bounds, "threshold": self.threshold}
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any], delta: str, adjacency: str) -> Discovery:
-        """Return the discovery that `to_dict` wrote; raise for one without the threshold that its numbers give."""
-        items = whole_number(data["max_items_per_user"], "max_items_per_user", 1)
-        groups = whole_number(data.get("max_groups_per_user", 1), "max_groups_per_user", 1)
-        check_adjacency(adjacency)
-        found = cls(positive(data["epsilon"], "epsilon"), check_delta(delta), items, adjacency, groups)
-        if found.threshold != data["threshold"]:
-            raise InvalidValueError("threshold must be that of the other numbers")
-        return found
+        return {**super().to_dict(), "threshold": self.threshold}
 
     def describe_threshold(self) -> str:
-        """Return a sentence or two on the meaning of the threshold for an item."""
         steps = least_upper_tail(self.rate, lambda: ball(HARDLY))
         few, many = self.threshold - steps + 1, self.threshold - 1 + steps
         each = "1 item counts" if self.max_items_per_user == 1 else f"{self.max_items_per_user:,} items count"
         return (
-            f"An item that fewer than about {_about(few)} people touched will hardly be seen (less than one time in "
-            f"ten), and one that about {_about(many)} or more touched nearly always (more than nine times in ten). "
+            f"An item that fewer than about {about(few)} people touched will hardly be seen (less than one time in "
+            f"ten), and one that about {about(many)} or more touched nearly always (more than nine times in ten). "
             f"Of each person at most {each} for that."
         )
-
-    @property
-    def _sides(self) -> int:
-        """The number of users whose items differ between neighbouring datasets."""
-        return 2 if self.adjacency == "swap" else 1
 
     @property
     def _group_epsilon(self) -> Fraction:
@@ -192,6 +131,10 @@ class Discovery:
         return low, np.exp(-exponent * (1.0 - FLOAT_MARGIN) + FLOAT_MARGIN) / beyond
 
 
+METHODS: dict[str, type[PartitionSelection]] = {each.method: each for each in (Discovery, WeightedDiscovery)}
+"""The methods by name; the first is the default."""
+
+
 def make_discovery(
     delta: Any,
     max_items_per_user: Any,
@@ -201,7 +144,8 @@ def make_discovery(
     epsilon: Any = None,
     adjacency: str = "add-remove",
     max_groups_per_user: int = 1,
-) -> Discovery:
+    method: str = Discovery.method,
+) -> PartitionSelection:
     """Return the discovery that a caller asked for; raise for invalid input.
 
     Parameters
@@ -211,7 +155,9 @@ def make_discovery(
     budget, k
         The epsilon of the whole release, and the most items that it has.
     adjacency, max_groups_per_user
-        As in `Discovery`.
+        As in `PartitionSelection`.
+    method
+        A key of `METHODS`.
 
     Examples
     --------
@@ -225,12 +171,26 @@ def make_discovery(
         raise InvalidValueError(
             f"epsilon of discovered must be below {decimal(budget)}, the epsilon of the release, not {quote(epsilon)}"
         )
-    found = Discovery(part, check_delta(delta), limit, adjacency, max_groups_per_user)
-    if found.threshold > MOST_TRIALS:
+    found = METHODS[method](part, check_delta(delta), limit, adjacency, max_groups_per_user)
+    if found.threshold > found.largest_threshold:
         raise InvalidValueError(
             f"epsilon must be larger for discovery with max_items_per_user={limit}: with {round_up(part)} for it, "
             f"an item would need about 10^{len(str(found.threshold)) - 1} people to be found"
         )
+    return found
+
+
+def read_discovery(data: dict[str, Any], delta: str, adjacency: str) -> PartitionSelection:
+    """Return the discovery that `to_dict` wrote; raise unless its threshold and noise are what its numbers give."""
+    items = whole_number(data["max_items_per_user"], "max_items_per_user", 1)
+    groups = whole_number(data.get("max_groups_per_user", 1), "max_groups_per_user", 1)
+    check_adjacency(adjacency)
+    method = METHODS[data.get("method", Discovery.method)]
+    found = method(positive(data["epsilon"], "epsilon"), check_delta(delta), items, adjacency, groups)
+    written = found.to_dict()
+    is_other = any(written[name] != data.get(name) for name in ("sigma", "threshold") if name in written)
+    if is_other or found.threshold > found.largest_threshold:
+        raise InvalidValueError("threshold must be that of the other numbers")
     return found
 
 
@@ -261,8 +221,3 @@ def delta_warning(delta: Fraction) -> str | None:
         f"delta is {round_up(delta)}: it should be well below one over the number of people, "
         "because with that chance each of them may have an item released that is theirs alone"
     )
-
-
-def _about(people: int) -> str:
-    """Return a number of people rounded to two digits."""
-    return count_with_commas(round(people, 2 - len(str(people))))

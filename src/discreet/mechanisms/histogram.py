@@ -74,6 +74,7 @@ class Histogram(Mechanism):
 
     name: ClassVar[str] = "histogram"
     ordered: ClassVar[bool] = True
+    releases_values: ClassVar[bool] = True
     noise: ClassVar[str] = "laplace"
 
     def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> PreparedHistogram:
@@ -92,10 +93,6 @@ class Histogram(Mechanism):
     @property
     def form(self) -> Form:
         return Form.RACE
-
-    @property
-    def releases_values(self) -> bool:
-        return True
 
     @property
     def longest_exact_order(self) -> int | None:

@@ -22,7 +22,7 @@ from discreet.exact.ball import LARGEST, ball, bound_above
 from discreet.exact.entropy import Entropy
 from discreet.exact.race import sample_best
 from discreet.mechanisms.base import Form, NoisyItems, scale
-from discreet.mechanisms.noise import Noise, noise_of
+from discreet.mechanisms.noise import NOISES, Noise
 from discreet.mechanisms.tally import Remaining, Selection, Tally, to_float
 from discreet.privacy import Sensitivity
 
@@ -47,11 +47,11 @@ class OneShot(NoisyItems):
     noise: str = "exponential"
 
     def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> Prepared:
-        return Prepared(tally, k, self.unit_cost(scale(epsilon, sensitivity), k), noise_of(self))
+        return Prepared(tally, k, self.unit_cost(scale(epsilon, sensitivity), k), NOISES[self.noise])
 
     def zcdp(self, epsilon: Fraction, k: int) -> Fraction:
         # With a max-stable noise it is k rounds of epsilon / k (docs/proofs.md, 6.2); with others it is one round.
-        noise = noise_of(self)
+        noise = NOISES[self.noise]
         return k * noise.zcdp(epsilon / k) if noise.max_stable else noise.zcdp(epsilon)
 
     @property
@@ -60,7 +60,7 @@ class OneShot(NoisyItems):
 
     @property
     def form(self) -> Form:
-        return Form.UNKNOWN if noise_of(self).distribution is None else Form.RACE
+        return Form.UNKNOWN if NOISES[self.noise].distribution is None else Form.RACE
 
     @property
     def longest_exact_order(self) -> int | None:

@@ -16,7 +16,7 @@ from discreet.exact.arrays import Ranks
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms import oneshot
 from discreet.mechanisms.base import Form, NoisyItems, scale
-from discreet.mechanisms.noise import Noise, noise_of
+from discreet.mechanisms.noise import NOISES, Noise
 from discreet.mechanisms.tally import Selection, Tally
 from discreet.privacy import Sensitivity
 
@@ -41,11 +41,11 @@ class Peeling(NoisyItems):
     noise: str = "gumbel"
 
     def prepare(self, tally: Tally, k: int, epsilon: Fraction, sensitivity: Sensitivity) -> Prepared:
-        return Prepared(tally, k, self.unit_cost(scale(epsilon, sensitivity), k), noise_of(self))
+        return Prepared(tally, k, self.unit_cost(scale(epsilon, sensitivity), k), NOISES[self.noise])
 
     def zcdp(self, epsilon: Fraction, k: int) -> Fraction:
         # k rounds of epsilon/k
-        return k * noise_of(self).zcdp(epsilon / k)
+        return k * NOISES[self.noise].zcdp(epsilon / k)
 
     @property
     def label(self) -> str:

@@ -27,8 +27,8 @@ DEFAULT: Mechanism = Canonical()
 
 def make_mechanism(name: str, options: dict[str, Any]) -> Mechanism:
     """Return the mechanism of a name with the given options; raise for an option that it does not have."""
-    own = list(MECHANISMS[name]().parameters())
     for option in options:
+        own = list(MECHANISMS[name]().parameters())
         if option not in own:
             takes = f"takes only {' and '.join(own)}" if own else "takes no options"
             raise InvalidValueError(f"{option} must be left out with the mechanism {name}, which {takes}")

@@ -151,7 +151,6 @@ class Tally:
         return Tally(ExactColumn([factor * self.column.unit * Fraction(number) for number in numbers]), self.last)
 
     def _positions(self, ranks: Ranks) -> Ranks:
-        """Return the positions of ranks in the column."""
         runs = ranks if self.last is None else np.searchsorted(self.last, ranks, side="left")
         return len(self.column) - 1 - runs
 

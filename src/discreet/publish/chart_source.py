@@ -55,7 +55,7 @@ def has_lists_in_database(chart: Chart) -> bool:
 
 def list_terms(chart: Chart) -> dict[str, Any]:
     """Return the arguments of `top_k` without the source and those of a ledger."""
-    terms = {name: chart.get(name) for name in ("k", "epsilon", "counts", "split", "pad_to")}
+    terms = {name: chart.get(name) for name in ("k", "epsilon", "counts", "split", "shortfall", "pad_to")}
     return {**terms, "mechanism": chart.mechanism}
 
 

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,10 @@ from discreet.ledger.charges import check_text
 from discreet.ledger.store import canonical, digest
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.registry import DEFAULT, make_mechanism
-from discreet.privacy import positive, whole_number
+from discreet.privacy import exact, positive, whole_number
 from discreet.publish.options import (
     NAMES,
+    NUMBER,
     TABLE,
     TEXT,
     WHOLE,
@@ -40,6 +42,7 @@ from discreet.publish.options import (
     ReleaseOptions,
 )
 from discreet.publish.site_folder import is_in_site
+from discreet.release.shortfall import parse_shortfall
 from discreet.sources.events.location import FilePath
 from discreet.sources.events.periods import UNITS, Unit, open_zone
 
@@ -80,28 +83,37 @@ EVENTS = (
 )
 DISCOVER = (
     *_make_keys(DiscoveryOptions, "delta"),
-    Key("max_items_per_user", WHOLE, "How many items of a user count for finding them.", is_required=True),
-    *_make_keys(DiscoveryOptions, "discovery_epsilon", "kind", "spelling"),
+    Key(
+        "max_items_per_user",
+        WHOLE,
+        "The number of items of a user that count for finding items; with the method gaussian, 100 if left out.",
+    ),
+    *_make_keys(DiscoveryOptions, "discovery_epsilon", "kind", "spelling", "method"),
 )
 TERMS = (
     Key("note", TEXT, "A sentence below the title."),
-    Key("events", TABLE, "The events that the chart is made of.", keys=EVENTS, is_required=True),
+    Key("events", TABLE, "The events of the chart.", keys=EVENTS, is_required=True),
     *_make_keys(ItemOptions),
     replace(*_make_keys(DiscoveryOptions, "discover"), keys=DISCOVER),
     Key("by", TABLE, "Release a list for each group.", keys=_make_keys(GroupOptions)),
-    *_make_keys(ReleaseOptions, "k", "epsilon", "counts", "split"),
+    *_make_keys(ReleaseOptions, "k", "epsilon", "counts", "split", "shortfall"),
+    Key(
+        "withhold_above",
+        NUMBER,
+        "With shortfall: a list whose bound is above this is not shown, and its page says that it is too noisy.",
+    ),
     *_make_keys(MechanismOptions),
     *_make_keys(ReleaseOptions, "adjacency"),
-    Key("every", TEXT, "A release for each period of this length; without it there is one release.", tuple(UNITS)),
-    Key("time", TEXT, "With every: the column of dates or times that says which period an event is in."),
-    Key("zone", TEXT, "With every: the time zone of the periods, such as Europe/Berlin; by default UTC."),
-    Key("from", _PERIOD, "With every: the first period to release; without it only the one that ended last is."),
+    Key("every", TEXT, "Release each period of this length. Without it there is one release.", tuple(UNITS)),
+    Key("time", TEXT, "With every: the column of dates or times that assigns events to periods."),
+    Key("zone", TEXT, "With every: the time zone of the periods, such as Europe/Berlin. The default is UTC."),
+    Key("from", _PERIOD, "With every: the first period to release. By default only the last one that ended is."),
     *_make_keys(LedgerOptions, "dataset"),
     *_make_keys(ReleaseOptions, "pad_to"),
 )
 CHART = (
-    Key("id", TEXT, "A short name of small letters, digits and hyphens, which never changes.", is_required=True),
-    Key("title", TEXT, "What people call it.", is_required=True),
+    Key("id", TEXT, "A permanent short name of lower-case letters, digits and hyphens.", is_required=True),
+    Key("title", TEXT, "The title of the chart.", is_required=True),
     *TERMS,
 )
 FILE = (
@@ -109,11 +121,11 @@ FILE = (
     Key("note", TEXT, "A sentence below the title."),
     *_make_keys(LedgerOptions, "ledger"),
     Key("out", TEXT, "The folder of the site.", is_required=True),
-    Key("defaults", TABLE, "What holds for every chart that says nothing else.", keys=TERMS),
+    Key("defaults", TABLE, "Settings for all charts that do not set them.", keys=TERMS),
     Key("chart", _TABLES, "The charts.", keys=CHART, is_required=True),
 )
 
-_NOT_ASKED = {"id", "title", "note", "from", "dataset", "pad_to"}
+_NOT_ASKED = {"id", "title", "note", "from", "dataset", "pad_to", "withhold_above"}
 _PLACES = {"table", "connect", "name", "delimiter", "escape", "encoding"}
 """Keys outside the fingerprint of a chart: its names, the time of a release, and the place of the events."""
 
@@ -158,6 +170,12 @@ class Chart:
         _, *own = (field.name for field in fields(MechanismOptions))
         options = {name: self.get(name) for name in own if self.get(name) is not None}
         return make_mechanism(self.get("mechanism") or DEFAULT.name, options)
+
+    @property
+    def withhold_above(self) -> Fraction | None:
+        """The largest bound of a shortfall with which a list is shown; None to show every list."""
+        given = self.get("withhold_above")
+        return None if given is None else exact(given, "withhold_above")
 
     @property
     def fingerprint(self) -> str:
@@ -310,6 +328,14 @@ def _check_chart(chart: Chart) -> None:
     for name in ("epsilon", "counts"):
         if chart.get(name) is not None:
             positive(chart.get(name), name)
+    if chart.get("shortfall") is not None:
+        parse_shortfall(chart.get("shortfall"))
+    elif chart.withhold_above is not None:
+        raise InvalidValueError(
+            "withhold_above must be left out without shortfall, which is the bound that it compares"
+        )
+    if chart.withhold_above is not None and chart.withhold_above < 0:
+        raise InvalidValueError(f"withhold_above must not be negative, as {quote(chart.get('withhold_above'))} is")
     whole_number(chart.get("k"), "k", 1)
     events = chart.settings["events"]
     for given, one, other, why in (

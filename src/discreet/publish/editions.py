@@ -11,13 +11,14 @@ A period is due once it is over on the calendar of the chart's time zone.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 
 from discreet.errors import InvalidValueError, quote
 from discreet.ledger.account import Entry
 from discreet.publish.charts_file import Chart
 from discreet.release.grouped import AnyRelease
+from discreet.release.release import Release
 from discreet.release.sketch import Sketch
 from discreet.sources.events.periods import UNITS, Unit, list_periods, open_zone
 
@@ -45,11 +46,28 @@ class Edition:
         """The fingerprint of the chart at the time of the release, None if unknown."""
         return None if self.entry is None or self.entry.edition is None else self.entry.edition["settings"]
 
+    def shown_part(self, chart: Chart) -> AnyRelease | None:
+        """Return the release without the lists that the chart withholds; None if no list is left."""
+        if isinstance(self.release, Release):
+            return None if is_withheld(chart, self.release) else self.release
+        shown = {group: release for group, release in self.release.items() if not is_withheld(chart, release)}
+        withheld = tuple(group for group in self.release if group not in shown)
+        return replace(self.release, releases=shown, withheld=withheld) if shown else None
+
     @property
     def first_day(self) -> date:
         """The first day of the period, by which editions are sorted."""
         days = (unit.parse(self.period) for unit in UNITS.values())
         return next((day for day in days if day is not None), date.min)
+
+
+def is_withheld(chart: Chart, release: Release) -> bool:
+    """Return True if the bound of a shortfall is above the limit of a chart; a list without a bound is shown.
+
+    The bound is part of the release, so that the decision is post-processing.
+    """
+    limit, shortfall = chart.withhold_above, release.shortfall
+    return limit is not None and shortfall is not None and shortfall.upper > limit
 
 
 @dataclass(frozen=True)

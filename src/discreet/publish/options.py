@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from discreet.mechanisms.noise import NOISES
 from discreet.mechanisms.registry import FALLBACKS, MECHANISMS
 from discreet.privacy import ADJACENCIES, MANY, ONE
-from discreet.sources.discovered import KINDS, SPELLINGS
+from discreet.sources.discovered import KINDS, METHODS, SPELLINGS
 from discreet.sources.events.csv_files import ENCODINGS
 
 
@@ -132,14 +132,14 @@ class EventOptions:
         cli="For example events or mart.events.",
     )
     user: str | None = option(
-        "The column that says which user.",
+        "The column of users.",
         "COLUMN",
         TEXT,
         cli="With it FILE holds events: one row for something a user did.",
         is_required=True,
     )
     item: str | None = option(
-        "The column that says what the user did it to.",
+        "The column of items.",
         "COLUMN",
         TEXT,
         cli='In a file of scores: the column of the items, by default "item", or the first of two.',
@@ -152,15 +152,17 @@ class EventOptions:
         TEXT,
         needs="user",
     )
-    clip: str | None = option("With {value}: the range of what one user may add to an item in all.", "LOW,HIGH", PAIR)
+    clip: str | None = option(
+        "With {value}: the range to which the total of one user and item is clipped.", "LOW,HIGH", PAIR
+    )
     resolution: str | None = option(
-        "With {value}: the steps values are rounded to.",
+        "With {value}: the step to which values are rounded.",
         "R",
         NUMBER,
         cli="By default 1, if --clip allows.",
     )
     max_items_per_user: str | None = option(
-        "Score at most so many items of each user.",
+        "Score at most this many items of each user.",
         "L",
         WHOLE,
         cli="Counts then need less noise, and a histogram can be had. With --discover: so many items of a user count "
@@ -168,7 +170,7 @@ class EventOptions:
         needs="user",
     )
     delimiter: str | None = option(
-        "What separates the fields of .csv files.",
+        "The character between the fields of .csv files.",
         "CHAR",
         TEXT,
         cli="It holds for the events and for the domain; \\t is a tab. By default the comma, semicolon or tab that the "
@@ -176,7 +178,7 @@ class EventOptions:
         needs="user",
     )
     escape: str | None = option(
-        "What stands before a quote inside quotes in .csv files.",
+        "The character before a quote inside quotes in .csv files.",
         "CHAR",
         TEXT,
         cli="It holds for .tsv files too, and for the domain. By default another quote; MySQL and others write a "
@@ -184,7 +186,7 @@ class EventOptions:
         needs="user",
     )
     encoding: str | None = option(
-        "How the bytes of .csv files spell text.",
+        "The encoding of .csv files.",
         "NAME",
         TEXT,
         cli=f"It holds for .tsv files too: {join_choices(ENCODINGS)}. By default utf-8.",
@@ -208,7 +210,9 @@ class ItemOptions:
         charts="FILE:COLUMN, connect:TABLE.COLUMN, integers:LO:HI, or a list.",
         needs="user",
     )
-    label: str | None = option("A column of the domain to show for the item.", "COLUMN", TEXT, needs="user")
+    label: str | None = option(
+        "A column of the domain that is shown in place of the item.", "COLUMN", TEXT, needs="user"
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -216,13 +220,14 @@ class DiscoveryOptions:
     """The terms of partition selection: items that nobody listed are found in the events."""
 
     discover: bool = option(
-        "In place of {domain}: find the items, for a delta.",
+        "In place of {domain}: find the items in the events, at the cost of a delta.",
         kind=TABLE,
-        cli="It is for events whose items nobody has listed, and needs --delta and --max-items-per-user.",
+        cli="It is for events whose items nobody has listed, and needs --delta, and --max-items-per-user or --method "
+        "gaussian.",
         default=False,
     )
     delta: str | None = option(
-        "The chance that the promise of epsilon may fail, such as 1e-8.",
+        "The probability that the guarantee of epsilon may fail, such as 1e-8.",
         "D",
         NUMBER,
         cli="It should be far below one over the number of people, and is at most 1e-3.",
@@ -230,7 +235,7 @@ class DiscoveryOptions:
         is_required=True,
     )
     discovery_epsilon: str | None = option(
-        "How much of epsilon is for finding the items.",
+        "The part of epsilon that is spent on finding the items.",
         "E1",
         NUMBER,
         cli="By default a quarter to a half.",
@@ -238,7 +243,7 @@ class DiscoveryOptions:
         key="epsilon",
     )
     kind: str | None = option(
-        "What the items are.",
+        "The type of the items.",
         "NAME",
         TEXT,
         cli=f"One of {join_choices(KINDS)}. By default {KINDS[0]}.",
@@ -246,12 +251,21 @@ class DiscoveryOptions:
         needs="discover",
     )
     spelling: str | None = option(
-        "Which texts are one item.",
+        "The rule by which two texts are one item.",
         "NAME",
         TEXT,
         cli="exact, the default; casefold, whatever the case of A to Z; trim, whatever the spaces at their ends; or "
         "both.",
         choices=SPELLINGS,
+        needs="discover",
+    )
+    method: str | None = option(
+        "The noise by which items are found.",
+        "NAME",
+        TEXT,
+        cli="laplace, the default, which needs --max-items-per-user; or gaussian, for which that is 100 by default and "
+        "matters little.",
+        choices=METHODS,
         needs="discover",
     )
 
@@ -261,7 +275,7 @@ class GroupOptions:
     """The public groups, each of which has a list of its own."""
 
     by: list[str] | None = option(  # noqa: RUF009
-        "The column that says which group, or several.",
+        "The column of groups, or several columns.",
         "COLUMN",
         NAMES,
         cli="Each group has a list of its own. A period of a date or time is day(COLUMN), week(...), month(...), "
@@ -281,7 +295,7 @@ class GroupOptions:
         is_required=True,
     )
     each_user: str | None = option(
-        "Whether a user counts in one group or in many.",
+        "Count a user in one group or in many.",
         "NAME",
         TEXT,
         cli="With one, it is the group of most of the user's rows, and each group has all of epsilon. With many, the "
@@ -291,7 +305,7 @@ class GroupOptions:
         is_required=True,
     )
     max_groups_per_user: str | None = option(
-        "With many: a user counts in at most so many groups.",
+        "With many: count a user in at most this many groups.",
         "G",
         WHOLE,
         cli="Each group then has epsilon/G. By default all.",
@@ -303,19 +317,25 @@ class GroupOptions:
 class ReleaseOptions:
     """The size of a release and its cost."""
 
-    k: str = option("How many items to release.", "K", WHOLE, flags=("-k",), is_required=True, default=MISSING)
+    k: str = option("The number of items to release.", "K", WHOLE, flags=("-k",), is_required=True, default=MISSING)
     epsilon: str = option(
-        "What one release costs, without counts.",
+        "The cost of one release, without counts and shortfall.",
         "E",
         NUMBER,
         cli="Taken exactly: 1, 0.5, 1/3 or 1e-2.",
         is_required=True,
         default=MISSING,
     )
-    counts: str | None = option("Release noisy counts too, at this epsilon beside the other.", "E2", NUMBER)
-    split: str | None = option("With auto: counts for half of epsilon.", "auto", TEXT, choices=("auto",))
+    counts: str | None = option("Release noisy counts too, at this additional epsilon.", "E2", NUMBER)
+    split: str | None = option("With auto: spend half of epsilon on counts.", "auto", TEXT, choices=("auto",))
+    shortfall: str | None = option(
+        "Release a bound on how far the best item left out is ahead of the weakest item released, at this additional "
+        "epsilon. With auto: spend a tenth of epsilon on it.",
+        "E3",
+        NUMBER,
+    )
     adjacency: str = option(
-        "What neighbours differ by.",
+        "The difference between neighbouring datasets.",
         "NAME",
         TEXT,
         cli=f"One user is added or removed, or swapped for another: {join_choices(ADJACENCIES)}.",
@@ -323,7 +343,7 @@ class ReleaseOptions:
         default="add-remove",
     )
     pad_to: str | None = option(
-        "Write and end only at multiples of so many seconds.",
+        "Write and end only at multiples of this many seconds.",
         "S",
         NUMBER,
         cli="The clock runs from the start, and errors wait too. With 'auto', multiples of a period that fits; for "
@@ -336,7 +356,7 @@ class MechanismOptions:
     """The mechanism and its parameters."""
 
     mechanism: str | None = option(
-        "How to draw.",
+        "The mechanism.",
         "NAME",
         TEXT,
         cli=f"One of {join_choices(MECHANISMS)}. By default canonical.",
@@ -349,7 +369,7 @@ class MechanismOptions:
         cli="From 0 to 1. By default 3/4, with --ceil 1/2.",
     )
     noise: str | None = option(
-        "For canonical, one-shot and peeling.",
+        "The noise of canonical, one-shot and peeling.",
         "NAME",
         TEXT,
         cli=f"One of {join_choices(NOISES)}. By default gumbel, with one-shot exponential.",
@@ -363,7 +383,7 @@ class MechanismOptions:
         cli="Up to 1. By default 0.6.",
     )
     otherwise: str | None = option(
-        "For core: what to release where data support no core.",
+        "For core: the release if the data support no core.",
         "NAME",
         TEXT,
         cli=f"{join_choices(FALLBACKS)}. By default the first.",
@@ -382,10 +402,10 @@ class LedgerOptions:
         cli="The release is charged to it.",
         is_required=True,
     )
-    purpose: str | None = option("What the release is for, in words.", "TEXT", needs="ledger")
+    purpose: str | None = option("The purpose of the release, in words.", "TEXT", needs="ledger")
     request_id: str | None = option(
-        "A name for the request; asked again, it costs nothing and answers the same.",
+        "A name for the request; repeating it costs nothing and returns the same release.",
         "TEXT",
         needs="ledger",
     )
-    dataset: str | None = option("The data, by the name that the budget has for them.", "NAME", TEXT, needs="ledger")
+    dataset: str | None = option("The name of the dataset, as in the budget.", "NAME", TEXT, needs="ledger")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, partial
 from importlib.resources import files
@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 from discreet.labels import sort_key
 from discreet.ledger.ledger import Ledger
 from discreet.publish.charts_file import Chart, ChartsFile
-from discreet.publish.editions import Edition, read_record
+from discreet.publish.editions import Edition, is_withheld, read_record
 from discreet.release.formats import format_csv
 from discreet.release.grouped import GroupedRelease, count_groups, name_group
 from discreet.release.registry import entry_to_yaml, write_registry_entry
 from discreet.release.release import Release, describe_size
 from discreet.release.statement import make_subject, promise_to_people, write_statement
-from discreet.text import count_with_commas, decimal_above, hash_for_policy, printable, round_up
+from discreet.text import count_with_commas, decimal, decimal_above, hash_for_policy, printable, round_up
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -35,6 +35,9 @@ _SHOWN_PERIODS = 12
 
 _BAR_LENGTH = 1000
 """Width of the view box of a bar in `list.html`. Bars are about 400 pixels wide, so a rounded unit is below a pixel."""
+
+_TOO_NOISY = "too noisy to publish"
+"""The words in the place of a list that is withheld."""
 
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July"),
@@ -121,8 +124,10 @@ def list_files(site: Site) -> dict[str, str]:
             texts[pages.name_file(edition, ".html")] = page
             if edition is pages.latest:
                 texts[f"{pages.chart.id}.html"] = page
-            texts[f"data/{pages.name_file(edition, '.csv')}"] = format_csv(edition.release) + "\n"
-            texts[f"data/{pages.name_file(edition, '.json')}"] = edition.release.to_json(indent=2) + "\n"
+            shown = edition.shown_part(pages.chart)
+            if shown is not None:
+                texts[f"data/{pages.name_file(edition, '.csv')}"] = format_csv(shown) + "\n"
+                texts[f"data/{pages.name_file(edition, '.json')}"] = shown.to_json(indent=2) + "\n"
     return texts
 
 
@@ -169,6 +174,8 @@ def _write_statements(site: Site) -> dict[str, str]:
     for pages in site.charts:
         chart = pages.chart
         subject = make_subject(pages.latest.release, site.ledger, pages.latest.entry)
+        if pages.latest.shown_part(chart) is None:
+            subject = replace(subject, quality="The latest list is too noisy to publish: its bound is above the limit.")
         # The headings of a statement move one level down, below the title of the site.
         lowered = re.sub("^(#+ )", r"#\1", write_statement(subject), flags=re.MULTILINE)
         texts.append(lowered.replace("## ", f"## {printable(chart.title)}: ", 1))
@@ -186,18 +193,23 @@ def _write_statements(site: Site) -> dict[str, str]:
 
 def _describe_card(pages: ChartPages) -> dict[str, Any]:
     """Return the values of the card of a chart: a few items, of the first group where there are groups, and facts."""
-    release, group, facts = pages.latest.release, "", []
+    release, group, facts = pages.latest.shown_part(pages.chart), "", []
     if pages.latest.period:
         facts.append(name_period(pages.latest.period))
+    if isinstance(pages.latest.release, GroupedRelease):
+        facts.append(count_groups(len(pages.latest.release)))
     if isinstance(release, GroupedRelease):
-        facts.append(count_groups(len(release)))
         first, release = next(iter(release.items()))
         group = f"{name_group(first)}: "
     earlier = len(pages.editions) - 1
     if earlier:
         facts.append(f"{earlier} earlier {'period' if earlier == 1 else 'periods'}")
-    items = release.order or release.items if release.counts is None else [count.item for count in release.counts]
-    few = f"{group}{', '.join(map(printable, items[:3]))}{' ...' if len(items) > 3 else ''}"
+    items = [] if release is None else list(release)
+    few = (
+        _TOO_NOISY
+        if release is None
+        else f"{group}{', '.join(map(printable, items[:3]))}{' ...' if len(items) > 3 else ''}"
+    )
     return {"chart": pages.chart, "few": few, "facts": ", ".join(facts)}
 
 
@@ -207,14 +219,25 @@ def _describe_edition(pages: ChartPages, place: int) -> dict[str, Any]:
     before = pages.editions[place - 1] if place else None
     if isinstance(edition.release, Release):
         group_columns = ""
-        lists = [{"group": None, **describe_list(edition.release, _find_earlier(before, None))}]
+        lists = [{"group": None, **_describe_shown(chart, edition.release, before, None)}]
     else:
         group_columns = " and ".join(edition.release.names)
         lists = [
-            {"group": name_group(group), **describe_list(release, _find_earlier(before, group))}
+            {"group": name_group(group), **_describe_shown(chart, release, before, group)}
             for group, release in edition.release.items()
         ]
-    lines = [*edition.release.notes()]
+    # The sentence about the shortfall stands below the list.
+    said = set(edition.release.describe_shortfall())
+    lines = [line for line in edition.release.notes() if line not in said]
+    if said and isinstance(edition.release, GroupedRelease):
+        elsewhere = edition.release.groups_per_user < len(lists)
+        about = ", and about the users who count in its group" if elsewhere else ""
+        lines.append(f"the confidence of 95% is for each list by itself{about}")
+    if chart.withhold_above is not None:
+        lines.append(
+            f"lists whose bound is above {decimal(chart.withhold_above)} are not published; of all lists, published or "
+            "not, at most 5% are published with a bound that is too small"
+        )
     if edition.entry is not None:
         lines.append(f"released {edition.entry.time.replace('T', ' ').replace('Z', ' UTC')}")
     # The terms that differ from those of the latest edition are named, as far as the releases tell.
@@ -231,12 +254,22 @@ def _describe_edition(pages: ChartPages, place: int) -> dict[str, Any]:
         "shown_periods": _SHOWN_PERIODS,
         "group_columns": group_columns,
         "lists": lists,
+        "has_data": edition.shown_part(chart) is not None,
         "terms": [f"{_capitalize(line.removesuffix('.'))}." for line in lines],
     }
 
 
-def _find_earlier(before: Edition | None, group: Any) -> Earlier | None:
-    """Return the list of the same group in the edition before; None if that edition has no such list."""
+def _describe_shown(chart: Chart, release: Release, before: Edition | None, group: Any) -> dict[str, Any]:
+    """Return the values of `list.html` for a list, or for the notice in the place of a list that is withheld."""
+    if is_withheld(chart, release):
+        ahead = release.listing.bound.removeprefix("at most ")
+        notice = f"an item left out may be ahead of an item on the list by {ahead}"
+        return {"withheld": f"{_capitalize(_TOO_NOISY)}: {notice}."}
+    return describe_list(release, _find_earlier(chart, before, group))
+
+
+def _find_earlier(chart: Chart, before: Edition | None, group: Any) -> Earlier | None:
+    """Return the list of the same group in the edition before; None if that edition shows no such list."""
     if before is None or before.period is None:
         return None
     release: Any = before.release
@@ -244,7 +277,9 @@ def _find_earlier(before: Edition | None, group: Any) -> Earlier | None:
         return None
     if isinstance(release, GroupedRelease):
         release = release.releases.get(group)
-    return None if release is None else Earlier(release, name_period(before.period))
+    if release is None or is_withheld(chart, release):
+        return None
+    return Earlier(release, name_period(before.period))
 
 
 def _list_terms(release: Any) -> dict[str, str]:
@@ -268,7 +303,9 @@ def describe_list(release: Release, earlier: Earlier | None) -> dict[str, Any]:
     if release.counts is not None:
         caption += " The line over a bar is where the number without noise lies, with a chance of at least 95%."
     view = {
+        "withheld": None,
         "caption": caption,
+        "shortfall": " ".join(release.describe_shortfall()),
         "is_ordered": release.order is not None,
         "has_counts": release.counts is not None,
         "has_earlier_counts": earlier_counts is not None,

@@ -188,10 +188,12 @@ def _hold_lock(path: Path, name: str, wait: float, report: Callable[..., None]) 
         return True
 
     try:
-        # An earlier version made the file readable by others; now it is the owner's alone.
-        os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
+        # The lock is for those who may write what it guards: the owner, and a group that shares it.
+        guarded = path if path.is_file() else path.parent
+        mode = 0o600 | (guarded.stat().st_mode & 0o060)
+        os.close(os.open(file, os.O_CREAT | os.O_RDWR, mode))
         with suppress(OSError):
-            file.chmod(0o600)
+            file.chmod(mode)
         connection = sqlite3.connect(file, timeout=0, isolation_level=None)
     except (OSError, sqlite3.Error):
         raise refused from None

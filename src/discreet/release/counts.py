@@ -17,10 +17,10 @@ from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.exact.discrete import interval_half_width, rounded_half_width
 from discreet.labels import sort_key
 from discreet.privacy import Sensitivity, positive
-from discreet.release.release import Count
+from discreet.release.release import CONFIDENCE, Count
 
-MISS_PROBABILITY = Fraction(1, 20)
-"""The probability that an interval misses the score: 5%, as is usual for intervals."""
+MISS_PROBABILITY = 1 - CONFIDENCE
+"""The probability that an interval misses the score."""
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,12 @@
 """Request and draw at most k items by partition selection: find items that nobody listed, then select among them.
 
 Finding the items is (e1, delta)-private and the selection among them is e2-private; their composition is
-(e1 + e2, delta)-private. With groups, each group has its share of all three parameters.
+(e1 + e2, delta)-private. With groups, each group has its share of e2, and of e1 and delta what its method says.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -28,6 +29,13 @@ from discreet.release.request import (
     check_items,
     check_source_adjacency,
 )
+from discreet.release.shortfall import (
+    ShortfallMechanism,
+    check_shortfall,
+    find_lead_of_found,
+    make_shortfall_mechanism,
+    split_shortfall,
+)
 from discreet.sources.arrays.array import ArraySource
 from discreet.sources.discovered import FoundItems, UnlistedGroups, UnlistedSource
 
@@ -45,9 +53,11 @@ class DiscoveryRequest:
     guarantee
         The guarantee of the whole release.
     share
-        The guarantee of one group; equal to `guarantee` without groups.
+        The guarantee of one group by itself; equal to `guarantee` without groups.
     count_mechanism
         The mechanism of the counts, or None without counts.
+    shortfall_mechanism
+        The mechanism of the shortfall, or None without one.
     """
 
     source: UnlistedSource
@@ -55,6 +65,7 @@ class DiscoveryRequest:
     guarantee: Guarantee
     share: Guarantee
     count_mechanism: CountMechanism | None = None
+    shortfall_mechanism: ShortfallMechanism | None = None
     d: ClassVar[None] = None
     requests: ClassVar[tuple[Request, ...]] = ()
 
@@ -77,23 +88,30 @@ class DiscoveryRequest:
         source, discovery, entropy = self.source, self.share.discovery, randomness.entropy
         assert discovery is not None  # every guarantee of a DiscoveryRequest has one
         with np.errstate(all="ignore"):
-            with source.snapshot(draw_key(entropy)) as snapshot:
+            needs_all = self.shortfall_mechanism is not None
+            with source.snapshot(draw_key(entropy), with_uncounted=needs_all) as snapshot:
                 kept = [discovery.sample_kept_ranks(entropy, users, items) for users, items in snapshot.runs()]
                 found = snapshot.items(kept)
-            releases = [self._release_found(each, randomness) for each in found]
+                # One more than may be released: at least one of the largest scores is then left out.
+                largest = snapshot.largest_scores(self.k + 1) if needs_all else [[] for _ in found]
+            releases = [
+                self._release_found(each, randomness, scores) for each, scores in zip(found, largest, strict=True)
+            ]
         if not isinstance(source, UnlistedGroups):
             return releases[0]
         by_key = dict(zip(source.keys, releases, strict=True))
         return GroupedRelease(by_key, self.guarantee, source.each_user, source.groups_per_user, source.names)
 
-    def _release_found(self, found: FoundItems, randomness: Randomness) -> Release:
+    def _release_found(self, found: FoundItems, randomness: Randomness, largest: Sequence[int] = ()) -> Release:
         """Return the release of the kept items; at most k items are all released, without an order.
 
-        The kept items are the output of a private mechanism, so they serve as a public list.
+        The kept items are the output of a private mechanism, so they serve as a public list. `largest` are the k + 1
+        largest scores of all items, kept or not, where a shortfall is released.
         """
         grid, takes_all = self.source.grid, len(found.items) <= self.k
         kept = ArraySource(np.array(found.scores, np.int64), found.items, grid, grid)
-        request = Request(kept, self.k, self.share, self.count_mechanism)
+        request = Request(kept, self.k, self.share, self.count_mechanism, None, self.shortfall_mechanism)
+        released = found.scores
         items: list[Any]
         if takes_all:
             items, drawn = found.items, Drawn(scores=[score * grid for score in found.scores])
@@ -101,11 +119,17 @@ class DiscoveryRequest:
             with kept.snapshot() as snapshot:
                 drawn = request.draw_selection(snapshot.tally, randomness)
                 items = list(snapshot.items(drawn.selection))
+                if self.shortfall_mechanism is not None:
+                    released = [int(snapshot.tally.exact(rank) / grid) for rank in drawn.selection.ranks.tolist()]
         counted, noise, mechanism = self.count_mechanism, randomness.noise, self.share.mechanism
         counts = None if counted is None or noise is None else counted.add_noise(items, drawn.scores, noise)
         order = items if mechanism.ordered and not takes_all else None
         listed = check_items(items, self.k, may_be_fewer=takes_all or mechanism.may_release_fewer)
-        return Release(listed, order, None, self.share, randomness.private, counts, self.k, drawn.chosen)
+        shortfall = None
+        if self.shortfall_mechanism is not None and noise is not None and released:
+            lead = find_lead_of_found(largest, released) * grid
+            shortfall = self.shortfall_mechanism.add_noise(lead, noise)
+        return Release(listed, order, None, self.share, randomness.private, counts, self.k, drawn.chosen, shortfall)
 
 
 def make_discovery_request(source: UnlistedSource, k: Any, epsilon: Any, **terms: Any) -> DiscoveryRequest:
@@ -126,19 +150,30 @@ def make_discovery_request(source: UnlistedSource, k: Any, epsilon: Any, **terms
     if grouped:
         check_group_mechanism(chosen, neighbours)
     groups = source.groups_per_user if isinstance(source, UnlistedGroups) else 1
-    budget, rest = split_budget(positive(epsilon, "epsilon"), counts, split, everything=False)
+    check_shortfall(asked.shortfall, source.grid, size, None)
+    whole_budget, bound = split_shortfall(positive(epsilon, "epsilon"), asked.shortfall)
+    budget, rest = split_budget(whole_budget, counts, split, everything=False)
     found = source.terms.plan(size, budget, adjacency=neighbours, max_groups_per_user=groups)
     part, own = found.share_of_group(), source.sensitivity
     selection = (budget - found.epsilon) / groups
-    rho = part.zcdp + chosen.zcdp(selection, size) + (rest / groups) ** 2 / 2
-    limit = own.under(neighbours)
-    share = Guarantee((budget + rest) / groups, neighbours, limit, chosen, rho, rest / groups, part)
-    whole = replace(share, epsilon=budget + rest, zcdp=groups * rho, counts_epsilon=rest, discovery=found)
-    if not rest:
-        return DiscoveryRequest(source, size, whole, share)
-    reach = own, neighbours, source.grid, size, None
-    counted = make_count_mechanism(*reach, rest / groups, floor=own.down == 0, grouped=grouped)
-    return DiscoveryRequest(source, size, whole, share, counted)
+    # The cost of one group without finding its items.
+    beside = selection + (rest + bound) / groups
+    rho = chosen.zcdp(selection, size) + (rest / groups) ** 2 / 2 + (bound / groups) ** 2 / 2
+    limit, counts_share = own.under(neighbours), rest / groups
+    share = Guarantee(
+        part.epsilon + beside, neighbours, limit, chosen, part.zcdp + rho, counts_share, part, bound / groups
+    )
+    whole = replace(
+        share, epsilon=budget + rest + bound, zcdp=found.zcdp + groups * rho, counts_epsilon=rest, discovery=found,
+        shortfall_epsilon=bound,
+    )  # fmt: skip
+    counted, shortfall = None, None
+    if rest:
+        reach = own, neighbours, source.grid, size, None
+        counted = make_count_mechanism(*reach, rest / groups, floor=own.down == 0, grouped=grouped)
+    if bound:
+        shortfall = make_shortfall_mechanism(own, neighbours, source.grid, bound / groups)
+    return DiscoveryRequest(source, size, whole, share, counted, shortfall)
 
 
 def draw_key(entropy: Entropy) -> str:

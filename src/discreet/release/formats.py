@@ -41,13 +41,14 @@ def format_csv(release: AnyRelease) -> str:
     listing = release.listing
     columns = listing.columns()
     lines = [_spell_row(columns)]
-    counts = len(columns) - 3 if columns[-1] == "high" else len(columns)
+    # The item may be followed by its place in an order, and then by numbers that can be fractions.
+    first_number = len(listing.names) + (2 if "order" in columns[len(listing.names) :] else 1)
     place = len(listing.names) if release.guarantee.discovery is not None else None
     for row in listing.rows():
-        cells = list(row[:counts])
+        cells = list(row[:first_number])
         if place is not None and isinstance(cells[place], str):
             cells[place] = _FORMULA.sub("'", cells[place])
-        lines.append(_spell_row([*cells, *map(number_for_programs, row[counts:])]))
+        lines.append(_spell_row([*cells, *map(number_for_programs, row[first_number:])]))
     # Half of a surrogate pair can be in a label but not in a file.
     return "\n".join(lines).encode("utf-8", "backslashreplace").decode()
 
@@ -79,7 +80,9 @@ def make_frame(listing: Listing | GroupedListing, library: Any) -> Any:
         columns[name] = [row[place] for row in rows]
     if library == "pandas":
         # A Series keeps a column of tuples, which DataFrame would take apart.
-        return module.DataFrame({name: module.Series(values) for name, values in columns.items()})
+        frame = module.DataFrame({name: module.Series(values) for name, values in columns.items()})
+        frame.attrs.update(listing.attributes())
+        return frame
     if library == "polars":
         return module.DataFrame([_hold(module.Series, name, values) for name, values in columns.items()])
     arrays = {name: _hold(lambda _, held: module.array(held), name, values) for name, values in columns.items()}

@@ -17,10 +17,9 @@ from discreet.release.release import (
     Listing,
     Release,
     add_decimals,
-    describe_doubts,
+    describe_caveats,
     describe_support,
     describe_terms,
-    describe_values,
     explain_malformed,
     from_json_text,
     items_from_dict,
@@ -44,6 +43,15 @@ _FOLDS = (
     "{% for name, list in lists %}<details><summary>{{ name }}</summary>{{ list | safe }}</details>{% endfor %}"
     "{% if more %}<p>... and {{ '{:,}'.format(more) }} more groups (all of them: to_frame())</p>{% endif %}"
 )
+
+_SHORTFALLS = (
+    "In brackets, with 95% confidence for each group by itself: how far an item left out may be ahead of an item on "
+    "the list"
+)
+"""The note about the bounds that stand below the lists; they do not hold for all groups at once."""
+
+_ELSEWHERE = ", by the users who count in the group"
+"""The end of that note where users who were in a group may count elsewhere."""
 
 _GAP, _LONGEST = 4, 40
 """The number of blanks between two lists side by side, and the longest name there, so that two fit a wide terminal."""
@@ -78,6 +86,12 @@ class GroupedListing:
                 cells = dict(zip(names, row, strict=True))
                 yield [*parts, *(cells.get(name) for name in own)]
 
+    def attributes(self) -> dict[str, Any]:
+        """Return the facts about whole lists that the rows do not hold: the shortfall of each group, where released."""
+        found = {group: listing.shortfall for group, listing in self.lists.items()}
+        told = {group: shortfall.to_dict() for group, shortfall in found.items() if shortfall is not None}
+        return {"shortfall": told} if told else {}
+
     def describe_order(self) -> str:
         """Describe the order of the items in words."""
         return ", or ".join(sorted({listing.describe_order() for listing in self.lists.values()}))
@@ -103,14 +117,14 @@ class GroupedListing:
 
     def _make_blocks(self, count: int, longest: int | None) -> list[list[str]]:
         return [
-            [name_group(group), *(f"  {line}" for line in listing.lines(longest))]
+            [name_group(group), *(f"  {line}" for line in [*listing.lines(longest), *_brackets(listing)])]
             for group, listing in self._some(count)
         ]
 
     def to_html(self) -> str:
         """Return the lists of few groups side by side, those of more to unfold one by one, without a script."""
         template = _SIDE_BY_SIDE if len(self.lists) <= _ALL else _FOLDS
-        lists = [(name_group(group), one.to_html()) for group, one in self._some(_FOLDED)]
+        lists = [(" ".join([name_group(group), *_brackets(one)]), one.to_html()) for group, one in self._some(_FOLDED)]
         return render_html(template, lists=lists, more=len(self.lists) - len(lists))
 
     def _some(self, count: int) -> Iterator[tuple[Any, Listing]]:
@@ -119,6 +133,11 @@ class GroupedListing:
     def _own_columns(self) -> list[str]:
         """Return the columns of the lists without the group: all columns that some list has."""
         return max((listing.columns() for listing in self.lists.values()), key=len)
+
+
+def _brackets(listing: Listing) -> list[str]:
+    """Return the bound of the shortfall of one list in brackets, if there is one."""
+    return [f"({listing.bound})"] if listing.bound else []
 
 
 @dataclass(frozen=True, repr=False)
@@ -137,6 +156,8 @@ class GroupedRelease(Mapping[Any, Release]):
         The contribution bound in groups.
     names
         The names of the columns that make a group.
+    withheld
+        The groups whose lists a publisher does not show; a release that was drawn withholds none.
 
     Examples
     --------
@@ -156,6 +177,7 @@ class GroupedRelease(Mapping[Any, Release]):
     each_user: str
     groups_per_user: int
     names: tuple[str, ...] = ("group",)
+    withheld: tuple[Any, ...] = ()
 
     def __getitem__(self, group: Any) -> Release:
         if group in self.releases:
@@ -206,6 +228,7 @@ class GroupedRelease(Mapping[Any, Release]):
             "groups_per_user": self.groups_per_user,
             "guarantee": self.guarantee.to_dict(),
             "private": self.private,
+            **({"withheld": [label_to_json(group) for group in self.withheld]} if self.withheld else {}),
             "guarantees": [guarantee.to_dict() for guarantee in places.values()],
             "groups": [
                 {"group": label_to_json(group), **items, **counts, "guarantee": order[id(release.guarantee)]}
@@ -269,6 +292,13 @@ class GroupedRelease(Mapping[Any, Release]):
             items = f"{sizes[0]:,} items"
         return f"{top} {self.k:,} of {items} in each of {count_groups(len(self))}{by}, {order}"
 
+    def describe_shortfall(self) -> list[str]:
+        """Return the sentence about the bounds that stand in brackets, if there are any."""
+        if not self.guarantee.shortfall_epsilon:
+            return []
+        elsewhere = self.groups_per_user < len(self) + len(self.withheld)
+        return [f"{_SHORTFALLS}{_ELSEWHERE if elsewhere else ''}"]
+
     def notes(self) -> list[str]:
         """Return lines for people: the guarantee, and caveats about the lists."""
         if self.each_user == ONE:
@@ -284,9 +314,10 @@ class GroupedRelease(Mapping[Any, Release]):
                 f"in {fewer:,} of {count_groups(len(self))} the data do not support all {self.k:,} at this epsilon"
             )
             said = [support, *said]
+        said = [*self.describe_shortfall(), *said]
         if first.counts is not None and self.groups_per_user < len(self):
             said += ["counts are of the users who count in the group, without those who were there and count elsewhere"]
-        return [*said, *warnings, *describe_values(first, " of a group"), *describe_doubts(first)]
+        return [*said, *warnings, *describe_caveats(first, " of a group")]
 
 
 AnyRelease = Release | GroupedRelease
@@ -320,13 +351,25 @@ def _read_groups(data: dict[str, Any]) -> GroupedRelease:
     if len(releases) < len(data["groups"]):
         raise ValueError
     total, names = Guarantee.from_dict(data["guarantee"]), tuple(map(str, data["names"]))
-    most, shares = int(data["groups_per_user"]), Counter(each.guarantee.epsilon for each in releases.values())
-    if not 1 <= most <= (1 if data["each_user"] == ONE else len(releases)):
+    most, own = int(data["groups_per_user"]), [each.guarantee for each in releases.values()]
+    found = None if total.discovery is None else total.discovery.share_of_group()
+    if any(each.discovery != found for each in own):
         raise ValueError
-    if total.epsilon != sum_of_largest(shares.items(), most):
+    if total.discovery is not None and total.discovery.max_groups_per_user != most:
+        raise ValueError
+    # One discovery may find the items of all groups at once, so its cost is compared by itself.
+    shares = Counter(each.epsilon - each.discovery_epsilon for each in own)
+    withheld = tuple(label_from_json(group) for group in data.get("withheld", ()))
+    if withheld:
+        # Lists are withheld for their shortfall, which all groups have at one cost.
+        [share] = shares
+        shares[share] += len(withheld)
+    if not 1 <= most <= (1 if data["each_user"] == ONE else len(releases) + len(withheld)):
+        raise ValueError
+    if total.epsilon - total.discovery_epsilon != sum_of_largest(shares.items(), most):
         raise ValueError
     if not names or (
         len(names) > 1 and any(not isinstance(group, tuple) or len(group) != len(names) for group in releases)
     ):
         raise ValueError
-    return GroupedRelease(releases, total, data["each_user"], most, names)
+    return GroupedRelease(releases, total, data["each_user"], most, names, withheld)

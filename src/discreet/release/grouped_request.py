@@ -162,10 +162,12 @@ def _total_guarantee(requests: list[Request], groups_per_user: int) -> Guarantee
         return sum_of_largest(costs, groups_per_user)
 
     epsilon, counts = add_up(lambda each: each.epsilon), add_up(lambda each: each.counts_epsilon)
+    shortfall = add_up(lambda each: each.shortfall_epsilon)
     # A group that is released whole spends all on its counts, others spend on both: then no split holds for all groups.
-    is_split = add_up(lambda each: each.selection_epsilon) + counts == epsilon
+    is_split = add_up(lambda each: each.selection_epsilon) + counts + shortfall == epsilon
     rho, first = add_up(lambda each: each.zcdp), requests[0].guarantee
     # Groups of few items may have less noise; the total guarantee states the largest sensitivity.
     limit = max((each.sensitivity for each in promised.values()), key=lambda one: one.l1 or 0)
-    parts = counts if is_split else Fraction(0)
-    return replace(first, epsilon=epsilon, sensitivity=limit, zcdp=rho, counts_epsilon=parts)
+    parts = (counts, shortfall) if is_split else (Fraction(0), Fraction(0))
+    whole = replace(first, epsilon=epsilon, sensitivity=limit, zcdp=rho)
+    return replace(whole, counts_epsilon=parts[0], shortfall_epsilon=parts[1])

@@ -15,7 +15,7 @@ from discreet.privacy import Sensitivity, fraction_from_json, spell_exactly
 from discreet.text import repr_with_decimals, round_up
 
 if TYPE_CHECKING:
-    from discreet.mechanisms.discovery import Discovery
+    from discreet.mechanisms.partition_selection import PartitionSelection
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,6 +38,8 @@ class Guarantee:
         The part of epsilon that the counts cost; 0 without counts, and for groups that divide epsilon differently.
     discovery
         The partition selection that found the items, or None for items of a public list.
+    shortfall_epsilon
+        The part of epsilon that the shortfall costs; 0 without one.
     """
 
     epsilon: Fraction
@@ -46,7 +48,8 @@ class Guarantee:
     mechanism: Mechanism
     zcdp: Fraction
     counts_epsilon: Fraction = Fraction(0)
-    discovery: Discovery | None = None
+    discovery: PartitionSelection | None = None
+    shortfall_epsilon: Fraction = Fraction(0)
 
     def __repr__(self) -> str:
         return repr_with_decimals(self, round_up)
@@ -68,20 +71,21 @@ class Guarantee:
 
     @property
     def selection_epsilon(self) -> Fraction:
-        """The part of epsilon that the selection costs; the rest is for the counts and for finding the items."""
-        rest = self.epsilon - self.counts_epsilon if self.counts_epsilon else self.epsilon
+        """The part of epsilon that the selection costs; the rest is for counts, shortfall and finding the items."""
+        rest = self.epsilon - self.counts_epsilon - self.shortfall_epsilon
         return rest if self.discovery is None else rest - self.discovery.epsilon
 
     def to_dict(self) -> dict[str, Any]:
         """Return the guarantee as JSON data; fractions are strings."""
-        split = {"selection_epsilon": str(self.selection_epsilon), "counts_epsilon": str(self.counts_epsilon)}
+        parts = {"counts_epsilon": self.counts_epsilon, "shortfall_epsilon": self.shortfall_epsilon}
+        split = {name: str(part) for name, part in parts.items() if part}
         return {
             "epsilon": str(self.epsilon),
             "adjacency": self.adjacency,
             "sensitivity": self.sensitivity.to_dict(),
             "mechanism": mechanism_to_dict(self.mechanism),
             "zcdp": spell_exactly(self.zcdp),
-            **(split if self.counts_epsilon else {}),
+            **({"selection_epsilon": str(self.selection_epsilon), **split} if split else {}),
             **({} if self.discovery is None else {"delta": str(self.delta), "discovery": self.discovery.to_dict()}),
         }
 
@@ -136,10 +140,10 @@ class Guarantee:
             raise ValueError
         found = data.get("discovery")
         if found is not None:
-            from discreet.mechanisms.discovery import Discovery
+            from discreet.mechanisms.discovery import read_discovery
 
-            found = Discovery.from_dict(found, data["delta"], data["adjacency"])
-        return cls(
+            found = read_discovery(found, data["delta"], data["adjacency"])
+        made = cls(
             fraction_from_json(data["epsilon"], "epsilon"),
             data["adjacency"],
             sensitivity,
@@ -147,4 +151,8 @@ class Guarantee:
             fraction_from_json(data["zcdp"], "zcdp"),
             fraction_from_json(data.get("counts_epsilon", 0), "counts_epsilon"),
             found,
+            fraction_from_json(data.get("shortfall_epsilon", 0), "shortfall_epsilon"),
         )
+        if min(made.counts_epsilon, made.shortfall_epsilon, made.selection_epsilon) < 0:
+            raise ValueError
+        return made

@@ -182,6 +182,7 @@ def _check_answers(answers: dict[Any, Any]) -> dict[Any, Any]:
 def _find_known(subject: Subject) -> dict[str, Any]:
     """Return the facts that the library knows, by field."""
     terms, ledger, found = subject.guarantee, subject.ledger, subject.guarantee.discovery is not None
+    noise = "" if terms.discovery is None else f"{terms.discovery.describe_noise()} ".lstrip()
     items = "items that nobody listed" if subject.d is None else f"a public list of {subject.d:,} items"
     # The number of released items is drawn from the data if it may be smaller than requested.
     size = "how many are asked for" if terms.mechanism.may_release_fewer or found else "how many are released"
@@ -203,7 +204,7 @@ def _find_known(subject: Subject) -> dict[str, Any]:
         "deployment_model.model_name": "Central",
         "accounting.composition": composition,
         "implementation.mechanisms":
-            f"{terms.mechanism!r} of the Python library discreet{version}. {ARITHMETIC} {SIDE_CHANNELS} "
+            f"{terms.mechanism!r} of the Python library discreet{version}. {noise}{ARITHMETIC} {SIDE_CHANNELS} "
             f"The data holder answers for: {' '.join(find_limits(DATA, subject.traits))}",
         "administrative.notes": "" if subject.private else NOT_PRIVATE,
     }  # fmt: skip

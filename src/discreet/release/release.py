@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import islice
 from typing import Any, ClassVar
@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from discreet.errors import InvalidValueError
 from discreet.labels import label_from_json, label_to_json, sort_key
 from discreet.mechanisms.tally import CORE, OTHERWISE
-from discreet.privacy import fraction_from_json
+from discreet.privacy import fraction_from_json, whole_number
 from discreet.release.guarantee import Guarantee
 from discreet.text import (
     align_columns,
@@ -37,6 +37,9 @@ FORMAT = 1
 
 _SHOWN = 10
 """The number of items that the repr of a release shows."""
+
+CONFIDENCE = Fraction(19, 20)
+"""The probability with which an interval or a bound of a release holds: 95%, as is usual."""
 
 MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 """The errors that reading malformed data can raise."""
@@ -97,6 +100,90 @@ class Count:
         return cls(label_from_json(data["item"]), *figures)
 
 
+@dataclass(frozen=True, repr=False)
+class Shortfall:
+    """The noisy lead of the best item left out over the weakest item released.
+
+    Attributes
+    ----------
+    value
+        The lead with noise: a whole number, or a Fraction if scores are sums in finer steps. It may be negative.
+    low, high
+        The ends of an interval that holds the lead with a probability of at least 95%.
+    upper
+        A bound that is at or above the lead with a probability of at least 95%. If it is at most 0, the list is a true
+        top-k with that confidence.
+    epsilon
+        The part of epsilon that the shortfall cost.
+    max_items_per_user
+        The contribution bound of the scores that the lead is about; None if every item of a user counts.
+    confidence
+        The probability with which the interval, or the bound, holds: 19/20.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> release = discreet.top_k({"dune": 912, "alien": 877, "heat": 410}, k=2, epsilon=100, shortfall=100)
+    >>> release.shortfall
+    Shortfall(value=-467, low=-467, high=-467, upper=-467, epsilon=100)
+    """
+
+    value: int | Fraction
+    low: int | Fraction
+    high: int | Fraction
+    upper: int | Fraction
+    epsilon: Fraction
+    max_items_per_user: int | None = field(default=None, repr=False)
+    confidence: ClassVar[Fraction] = CONFIDENCE
+
+    def __repr__(self) -> str:
+        return repr_with_decimals(self, number_for_programs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the shortfall as JSON data; fractions are strings."""
+        figures = {"value": self.value, "low": self.low, "high": self.high, "upper": self.upper}
+        plain = {name: figure if isinstance(figure, int) else str(figure) for name, figure in figures.items()}
+        bound = {} if self.max_items_per_user is None else {"max_items_per_user": self.max_items_per_user}
+        return {**plain, "epsilon": str(self.epsilon), **bound, "confidence": str(self.confidence)}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Shortfall:
+        """Return the shortfall that `to_dict` wrote."""
+        value, low, high, upper = (read_figure(data[name], name) for name in ("value", "low", "high", "upper"))
+        epsilon, bound = fraction_from_json(data["epsilon"], "epsilon"), data.get("max_items_per_user")
+        if not low <= value <= upper <= high or epsilon <= 0 or data["confidence"] != str(cls.confidence):
+            raise ValueError
+        return cls(value, low, high, upper, epsilon, None if bound is None else whole_number(bound, "bound", 1))
+
+    def describe(self, k: int, counts_people: bool) -> str:
+        """Return the one-sided bound as a sentence about a list of k items.
+
+        Examples
+        --------
+        >>> Shortfall(86, 26, 146, 132, Fraction(1, 20)).describe(20, counts_people=True)
+        'With 95% confidence, no item left out has more than 132 people more than any item on this list.'
+        >>> Shortfall(-80, -140, -20, -34, Fraction(1, 20)).describe(20, counts_people=True)
+        'With 95% confidence this is a true top 20.'
+        """
+        # With a bound, an item can have more people than count for it.
+        most = self.max_items_per_user
+        some = "" if most is None else f", counting at most {most:,} {'item' if most == 1 else 'items'} of each user"
+        if self.upper <= 0:
+            return f"With 95% confidence this is a true top {k:,}{some}."
+        has, more = ("has", "more than") if counts_people and isinstance(self.upper, int) else ("scores", "above")
+        bound = f"more than {self._spell_upper(counts_people)} {more} any item on this list"
+        return f"With 95% confidence, no item left out {has} {bound}{some}."
+
+    def describe_briefly(self, k: int, counts_people: bool) -> str:
+        """Return the one-sided bound in a few words, for the list of one of several groups."""
+        return f"a true top {k:,}" if self.upper <= 0 else f"at most {self._spell_upper(counts_people)}"
+
+    def _spell_upper(self, counts_people: bool) -> str:
+        upper = count_with_commas(self.upper) if isinstance(self.upper, int) else decimal_above(self.upper)
+        unit = " person" if self.upper == 1 else " people"
+        return f"{upper}{unit}" if counts_people and isinstance(self.upper, int) else upper
+
+
 @dataclass(frozen=True)
 class Listing:
     """The items of a release for display: by noisy count, else in the released order, else sorted by label.
@@ -109,6 +196,10 @@ class Listing:
         The same items in the released order, or None.
     counts
         The count of each item, the largest first, or None.
+    shortfall
+        The shortfall of the list, or None.
+    bound
+        The bound of the shortfall in a few words, for the list of one of several groups; empty without one.
     names
         The names of the columns that make a group: empty for a release of one list.
     """
@@ -116,6 +207,8 @@ class Listing:
     items: list[Any]
     order: list[Any] | None
     counts: Sequence[Any] | None
+    shortfall: Shortfall | None = None
+    bound: str = ""
     names: ClassVar[tuple[str, ...]] = ()
 
     def describe_order(self) -> str:
@@ -127,14 +220,20 @@ class Listing:
     def columns(self) -> list[str]:
         """Return the names of the columns of `rows`."""
         places = [] if self.order is None else ["order"]
-        return ["item", *places, *([] if self.counts is None else ["count", "low", "high"])]
+        numbers = [] if self.counts is None else ["count", "low", "high"]
+        return ["item", *places, *numbers, *([] if self.shortfall is None else ["shortfall_upper"])]
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """Return each item with its place in the released order, its count and its interval, where released."""
+        """Return each item with its place, its count and interval, and the bound of the list, where released."""
         places = {sort_key(item): (place,) for place, item in enumerate(self.order or [], 1)}
+        bound = () if self.shortfall is None else (self.shortfall.upper,)
         if self.counts is not None:
-            return [(c.item, *places.get(sort_key(c.item), ()), c.value, c.low, c.high) for c in self.counts]
-        return [(item, *places.get(sort_key(item), ())) for item in self.order or self.items]
+            return [(c.item, *places.get(sort_key(c.item), ()), c.value, c.low, c.high, *bound) for c in self.counts]
+        return [(item, *places.get(sort_key(item), ()), *bound) for item in self.order or self.items]
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the facts about the whole list that its rows do not hold: the shortfall, where released."""
+        return {} if self.shortfall is None else {"shortfall": self.shortfall.to_dict()}
 
     def lines(self, longest: int | None = None) -> list[str]:
         """Return the items as lines of text, each item shortened to `longest` characters if given."""
@@ -193,6 +292,9 @@ class Release:
         to release. None if the number is always k.
     chosen
         The candidate that the mechanism chose, if it has several (`Core`): "core", or "otherwise" for its fallback.
+    shortfall
+        A noisy bound on how far the best item left out is ahead of the weakest released one; None if it was not
+        requested or no item is released.
 
     Examples
     --------
@@ -214,6 +316,7 @@ class Release:
     counts: list[Count] | None = None
     asked: int | None = None
     chosen: str | None = None
+    shortfall: Shortfall | None = None
 
     @property
     def k(self) -> int:
@@ -241,7 +344,12 @@ class Release:
     @property
     def listing(self) -> Listing:
         """The items for display, in rows and lines."""
-        return Listing(self.items, self.order, self.counts)
+        bound = "" if self.shortfall is None else self.shortfall.describe_briefly(self.k, counts_people(self.guarantee))
+        return Listing(self.items, self.order, self.counts, self.shortfall, bound)
+
+    def describe_shortfall(self) -> list[str]:
+        """Return the sentence about the shortfall, if there is one."""
+        return [] if self.shortfall is None else [self.shortfall.describe(self.k, counts_people(self.guarantee))]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the release as JSON data."""
@@ -351,8 +459,8 @@ class Release:
         """Return lines for people: the guarantee, and caveats about the list."""
         support = describe_support(self)
         terms = describe_terms(self.guarantee, self.private)
-        said = [*([] if support is None else [support]), *terms, *describe_values(self)]
-        return [*said, *describe_doubts(self)]
+        said = [*([] if support is None else [support]), *self.describe_shortfall(), *terms]
+        return [*said, *describe_caveats(self)]
 
 
 def describe_size(release: Release) -> str:
@@ -374,13 +482,6 @@ def describe_support(release: Release) -> str | None:
         return f"{release.k:,} of the {release.asked:,} asked for: {few}"
     instead = "nothing is released" if not release.k else f"{release.k:,} items are released all the same"
     return f"none of the {release.asked:,} asked for is supported by the data at this epsilon: {instead}"
-
-
-def describe_doubts(release: Release) -> list[str]:
-    """Return the public reasons for choosing another mechanism, if there are any."""
-    asked = release.k if release.asked is None else release.asked
-    doubt = release.guarantee.mechanism.doubt(asked, release.d)
-    return [] if doubt is None else [doubt]
 
 
 def describe_terms(guarantee: Guarantee, private: bool, counts_in: str = "") -> list[str]:
@@ -422,18 +523,30 @@ def describe_parts(guarantee: Guarantee) -> str:
     """Describe the parts of epsilon in brackets; return an empty text if there is only one part."""
     selection, counts = guarantee.selection_epsilon, guarantee.counts_epsilon
     parts = {"finding the items": guarantee.discovery_epsilon, "the selection": selection, "the counts": counts}
+    parts["the shortfall"] = guarantee.shortfall_epsilon
     named = [f"{round_up(part)} for {what}" for what, part in parts.items() if part or what == "the selection"]
     return f" ({', '.join(named)})" if len(named) > 1 else ""
 
 
-def describe_values(release: Release, of_group: str = "") -> list[str]:
-    """Return the caveat about values that a mechanism itself releases, if it does; `of_group` qualifies the items."""
-    if release.counts is None or not release.guarantee.mechanism.releases_values:
-        return []
-    return [
-        "values are those with the luckiest noise, so that each by itself is likely too high; the intervals allow for "
-        f"that and hold for all items{of_group} at once"
-    ]
+def describe_caveats(release: Release, of_group: str = "") -> list[str]:
+    """Return caveats about values that the mechanism itself releases, and public reasons for choosing another one.
+
+    `of_group` qualifies the items.
+    """
+    mechanism, caveats = release.guarantee.mechanism, list[str]()
+    if release.counts is not None and mechanism.releases_values:
+        caveats += [
+            "values are those with the luckiest noise, so that each by itself is likely too high; the intervals allow "
+            f"for that and hold for all items{of_group} at once"
+        ]
+    doubt = mechanism.doubt(release.k if release.asked is None else release.asked, release.d)
+    return caveats if doubt is None else [*caveats, doubt]
+
+
+def counts_people(guarantee: Guarantee) -> bool:
+    """Return True if a user adds 0 to 1 to each score, so that whole scores are numbers of people."""
+    moved = guarantee.sensitivity
+    return moved.up == 1 and moved.down == (0 if guarantee.adjacency == "add-remove" else 1)
 
 
 def describe_user(adjacency: str) -> str:
@@ -452,7 +565,7 @@ def explain_malformed(error: Exception) -> str:
 
 
 def items_to_dict(release: Release) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the items of a release and, separately, its counts if there are any, as JSON data."""
+    """Return the items of a release and, separately, its counts and shortfall if there are any, as JSON data."""
     items = {
         "items": [label_to_json(item) for item in release.items],
         "order": None if release.order is None else [label_to_json(item) for item in release.order],
@@ -460,7 +573,8 @@ def items_to_dict(release: Release) -> tuple[dict[str, Any], dict[str, Any]]:
         **({} if release.asked is None else {"asked": release.asked}),
         **({} if release.chosen is None else {"chosen": release.chosen}),
     }
-    return items, {} if release.counts is None else {"counts": [count.to_dict() for count in release.counts]}
+    numbers = {} if release.counts is None else {"counts": [count.to_dict() for count in release.counts]}
+    return items, numbers if release.shortfall is None else {**numbers, "shortfall": release.shortfall.to_dict()}
 
 
 def items_from_dict(data: dict[str, Any], guarantee: Guarantee, private: bool) -> Release:
@@ -476,7 +590,10 @@ def items_from_dict(data: dict[str, Any], guarantee: Guarantee, private: bool) -
         raise ValueError
     if chosen is not None and (asked is None or not guarantee.mechanism.may_release_fewer):
         raise ValueError
-    return Release(items, order, d, guarantee, private, counts, asked, chosen)
+    shortfall = None if data.get("shortfall") is None else Shortfall.from_dict(data["shortfall"])
+    if shortfall is not None and (shortfall.epsilon != guarantee.shortfall_epsilon or not items or len(items) == d):
+        raise ValueError
+    return Release(items, order, d, guarantee, private, counts, asked, chosen, shortfall)
 
 
 def add_decimals(release: Any) -> dict[str, Any]:

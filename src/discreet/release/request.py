@@ -37,6 +37,13 @@ from discreet.release.counts import (
 from discreet.release.guarantee import Guarantee
 from discreet.release.padding import Workload
 from discreet.release.release import Release
+from discreet.release.shortfall import (
+    ShortfallMechanism,
+    check_shortfall,
+    find_lead,
+    make_shortfall_mechanism,
+    split_shortfall,
+)
 from discreet.sources.base import AnySource, Source
 from discreet.sources.scores import as_source
 
@@ -83,6 +90,8 @@ class Drawn:
         The ranks to release.
     scores
         The exact scores at these ranks, where counts are released.
+    lead
+        The exact lead of the best item left out, where a shortfall is released and the selection is not empty.
     values
         The noisy values in steps of the grid, where the mechanism releases values.
     chosen
@@ -93,6 +102,7 @@ class Drawn:
     scores: list[Fraction] = field(default_factory=list)
     values: list[int] = field(default_factory=list)
     chosen: str | None = None
+    lead: Fraction | None = None
 
 
 class AnyRequest(Protocol):
@@ -149,6 +159,8 @@ class Request:
         The mechanism of the counts, or None without counts.
     value_format
         The format of the values that the mechanism itself releases, or None if it releases none.
+    shortfall_mechanism
+        The mechanism of the shortfall, or None without one.
     """
 
     source: Source
@@ -156,6 +168,7 @@ class Request:
     guarantee: Guarantee
     count_mechanism: CountMechanism | None = None
     value_format: CountFormat | None = None
+    shortfall_mechanism: ShortfallMechanism | None = None
     groups: ClassVar[None] = None
     requests: ClassVar[tuple[Request, ...]] = ()
 
@@ -199,15 +212,17 @@ class Request:
         return self.make_release(items, drawn, randomness)
 
     def draw_selection(self, tally: Tally, randomness: Randomness) -> Drawn:
-        """Draw the ranks to release, and read their scores where counts are released."""
+        """Draw the ranks to release, and read the scores that counts and a shortfall need."""
         selection = Selection(np.arange(self.k)) if self.takes_all_items else randomness.select(self.prepare(tally))
         values: list[int] = []
         if selection.values is not None and self.value_format is not None:
             values = selection.values.to_steps(self.value_format.grid)
-        if self.count_mechanism is None:
+        if self.count_mechanism is None and self.shortfall_mechanism is None:
             return Drawn(selection, [], values, selection.chosen)
         ranks = selection.draw_ranks()
-        return Drawn(Selection(ranks), [tally.exact(rank) for rank in ranks.tolist()], values, selection.chosen)
+        scores = [] if self.count_mechanism is None else [tally.exact(rank) for rank in ranks.tolist()]
+        lead = find_lead(tally, ranks) if self.shortfall_mechanism is not None and len(ranks) else None
+        return Drawn(Selection(ranks), scores, values, selection.chosen, lead)
 
     def make_release(self, items: list[Any] | Ranks, drawn: Drawn, randomness: Randomness) -> Release:
         """Return the release of the drawn items, with their noisy counts or their values where there are any."""
@@ -223,8 +238,13 @@ class Request:
         if form is not None and drawn.values:
             # The released order is that of the values before they are rounded.
             counts = [form.make_count(item, steps) for item, steps in zip(order or [], drawn.values, strict=True)]
+        shortfall = None
+        if self.shortfall_mechanism is not None and drawn.lead is not None and randomness.noise is not None:
+            shortfall = self.shortfall_mechanism.add_noise(drawn.lead, randomness.noise)
         asked = self.k if mechanism.may_release_fewer else None
-        return Release(listed, order, self.d, self.guarantee, randomness.private, counts, asked, drawn.chosen)
+        return Release(
+            listed, order, self.d, self.guarantee, randomness.private, counts, asked, drawn.chosen, shortfall
+        )
 
 
 def check_items(items: list[Any] | Ranks, k: int, may_be_fewer: bool) -> list[Any]:
@@ -250,6 +270,7 @@ class Asked:
     adjacency: Any = None
     counts: Any = None
     split: Any = None
+    shortfall: Any = None
 
     def check_mechanism(self) -> Mechanism:
         """Return the checked mechanism, or the default if none was given."""
@@ -264,8 +285,8 @@ class GroupShare:
     groups_per_user: int
 
 
-Terms = tuple[int, Guarantee, CountMechanism | None, CountFormat | None]
-"""The fields of a request after its source: k, the guarantee, the mechanism of counts, and the format of values."""
+Terms = tuple[int, Guarantee, CountMechanism | None, CountFormat | None, ShortfallMechanism | None]
+"""The fields of a request after its source."""
 
 
 def make_request(scores: Any, k: Any, epsilon: Any, **terms: Any) -> Request:
@@ -296,13 +317,13 @@ def make_terms(source: Source, asked: Asked, group: GroupShare | None = None) ->
         limit = limit.with_l1(l1(Reach.of(own), neighbours, source.d, most))
     where = "" if group is None else f" in the group {quote(group.key)}"
     size = whole_number(asked.k, "k", 1, source.d, f"{source.d}, the number of items{where}")
-    parts = split_budget(budget, counts, split, everything=is_free(chosen, size, source.d))
-    selection, rest = parts if group is None else (part / group.groups_per_user for part in parts)
-    # Sequential composition: epsilon and rho of the selection and of the counts add up; rest-DP is rest^2/2-zCDP.
-    rho, total = chosen.zcdp(selection, size), selection
-    if rest:
-        rho, total = rho + rest**2 / 2, selection + rest
-    guarantee = Guarantee(total, neighbours, limit, chosen, rho, rest)
+    check_shortfall(asked.shortfall, source.grid, size, source.d, where)
+    budget, bound = split_shortfall(budget, asked.shortfall)
+    parts = *split_budget(budget, counts, split, everything=is_free(chosen, size, source.d)), bound
+    selection, rest, bound = parts if group is None else (part / group.groups_per_user for part in parts)
+    # Sequential composition: epsilon and rho of selection, counts and shortfall add up; e-DP is e^2/2-zCDP.
+    rho, total = chosen.zcdp(selection, size) + rest**2 / 2 + bound**2 / 2, selection + rest + bound
+    guarantee = Guarantee(total, neighbours, limit, chosen, rho, rest, shortfall_epsilon=bound)
     # A source that knows its sensitivity counts users or sums clipped values: with down = 0 no score is negative.
     # Scores of the caller's own may start anywhere.
     floor = source.sensitivity is not None and source.sensitivity.down == 0
@@ -315,7 +336,12 @@ def make_terms(source: Source, asked: Asked, group: GroupShare | None = None) ->
         if source.between_steps:
             # A score between two steps is up to half a step away from its rounded value.
             form = replace(form, half_width=form.half_width + 1)
-    return size, guarantee, counted, form
+    shortfall = None
+    if bound and source.grid is not None:
+        shortfall = make_shortfall_mechanism(
+            own, neighbours, source.grid, bound, source.between_steps, source.max_items_per_user
+        )
+    return size, guarantee, counted, form, shortfall
 
 
 def is_free(mechanism: Mechanism, k: int, d: int) -> bool:

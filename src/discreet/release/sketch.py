@@ -103,7 +103,7 @@ class Sketch(Source):
     has_items: ClassVar[bool] = False
 
     @property
-    def d(self) -> int:
+    def d(self) -> int:  # type: ignore[override]  # a field in other sources
         """The number of items."""
         return self.domain_size
 
@@ -224,7 +224,6 @@ class Sketch(Source):
         return "\n".join([f"{self._title()}:", *(f"  {line}" for line in table), *self._describe_privacy()])
 
     def _repr_html_(self) -> str:
-        """Return the notebook view."""
         return make_html_view(self._title(), make_html_table(self._rows(), _HEAD), self._describe_privacy())
 
 

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 PROMISE, DATA, OUTSIDE = "promise", "data", "outside"
 """The subjects of a limit: the reach of the promise, the duties of the data holder, and the view of an observer."""
 
-LISTED, FOUND, COUNTS, VALUES, GROUPS, LEDGER, SEEDED = (
-    "listed", "found", "counts", "values", "groups", "ledger", "seeded",
+LISTED, FOUND, COUNTS, VALUES, SHORTFALL, GROUPS, LEDGER, SEEDED = (
+    "listed", "found", "counts", "values", "shortfall", "groups", "ledger", "seeded",
 )  # fmt: skip
 """The traits of a release that a limit can be about."""
 
@@ -101,6 +101,8 @@ class Subject:
         The parts of epsilon in brackets; empty if there is one part.
     share
         A sentence on how users share groups; None without groups.
+    quality
+        A sentence on the shortfall; None without one.
     ledger, entry
         The ledger that the release was charged to, and its charge; None without a ledger.
     """
@@ -113,43 +115,44 @@ class Subject:
     d: int | None
     parts: str
     share: str | None = None
+    quality: str | None = None
     ledger: Ledger | None = None
     entry: Entry | None = None
 
 
 LIMITS = (
     Limit("The list of items must be public.", DATA, LISTED),
-    Limit("Items that are found cost a delta, and rare ones are not found.", PROMISE, FOUND),
     Limit("Scores must move by no more than the stated sensitivity.", DATA),
     Limit("Scores must be numbers exactly as you mean them.", DATA),
-    Limit("A domain that comes from the events cannot always be seen.", DATA, LISTED),
+    Limit("A domain taken from the events is not always detected.", DATA, LISTED),
     Limit("Text files must be well formed.", DATA),
     Limit("Column names are public where they are a schema or a header.", DATA),
-    Limit("What somebody declared is taken at its word.", DATA),
-    Limit("Large numbers in pandas.", DATA),
-    Limit("Some rows can still make a release fail.", OUTSIDE),
-    Limit("Whole numbers beyond 2^53 in `where` on pandas.", DATA),
-    Limit("What a table is made of is your word.", DATA),
+    Limit("Declared column types are trusted.", DATA),
+    Limit("Pandas merges whole numbers beyond 2^53.", DATA),
+    Limit("Each user's rows must depend on that user alone.", DATA),
     Limit("A source of events stays in its process.", DATA),
-    Limit("A release reads a table once, but a table can change before.", DATA),
+    Limit("A table must not change during a release.", DATA),
     Limit("Positions of a sorted array are ranks.", DATA),
-    Limit("Running time depends on the scores.", OUTSIDE),
-    Limit("An engine sees the queries, and how many there are.", OUTSIDE),
-    Limit("What does not fit into memory is written to a disk.", OUTSIDE),
-    Limit("Standard input is copied.", OUTSIDE),
-    Limit("A feature selection tells that there is a row.", OUTSIDE),
-    Limit("The process is trusted.", OUTSIDE),
-    Limit("A generator of your own is for tests.", PROMISE, SEEDED),
-    Limit("The values of a histogram are of the lucky.", PROMISE, VALUES),
-    Limit("Counts cost extra, and an interval is about one item.", PROMISE, COUNTS),
-    Limit("What tells how good a release will be is not private.", DATA),
-    Limit("Groups are public, and who is in them rests on rows.", PROMISE, GROUPS),
+    Limit("Planning on private scores is not private.", DATA),
     # A period of the rows can have a time zone too, and a release does not record it.
     Limit("Days depend on the database of time zones.", DATA),
-    Limit("A dataset is a name.", DATA, LEDGER),
+    Limit("A ledger knows a dataset by its name alone.", DATA, LEDGER),
+    Limit("Float functions are trusted to a stated error.", DATA),
+    Limit("Items that are found cost a delta, and rare ones are not found.", PROMISE, FOUND),
+    Limit("A generator of your own is for tests.", PROMISE, SEEDED),
+    Limit("The values of a histogram are biased upwards.", PROMISE, VALUES),
+    Limit("Counts cost extra, and an interval is about one item.", PROMISE, COUNTS),
+    Limit("A shortfall is about one list, and misses one time in twenty.", PROMISE, SHORTFALL),
+    Limit("Groups are public, and rows decide who is in them.", PROMISE, GROUPS),
     Limit("Every release costs.", PROMISE),
     Limit("Epsilon is about one person.", PROMISE),
-    Limit("Floats are trusted for one thing.", DATA),
+    Limit("Some rows can still make a release fail.", OUTSIDE),
+    Limit("Running time depends on the scores.", OUTSIDE),
+    Limit("An engine sees the queries, and how many there are.", OUTSIDE),
+    Limit("Rows that do not fit into memory are written to disk.", OUTSIDE),
+    Limit("Standard input is copied.", OUTSIDE),
+    Limit("A feature selection shows that there is a row.", OUTSIDE),
+    Limit("The process is trusted.", OUTSIDE),
 )
 
 
@@ -224,11 +227,22 @@ def make_subject(release: Statable, ledger: Any, entry: Entry | None = None) -> 
         LISTED if guarantee.discovery is None else FOUND,
         *own,
         *([VALUES] if guarantee.mechanism.releases_values else []),
+        *([SHORTFALL] if guarantee.shortfall_epsilon else []),
         *([] if book is None else [LEDGER]),
         *([] if release.private else [SEEDED]),
     }
     parts = "" if isinstance(release, Sketch) else describe_parts(guarantee)
-    return Subject(title, word, guarantee, release.private, frozenset(traits), d, parts, share, book, entry)
+    quality = _describe_quality(release)
+    return Subject(title, word, guarantee, release.private, frozenset(traits), d, parts, share, quality, book, entry)
+
+
+def _describe_quality(release: Statable) -> str | None:
+    """Return a sentence on the shortfall of a release, or None without one."""
+    if not release.guarantee.shortfall_epsilon:
+        return None
+    if isinstance(release, Release):
+        return "".join(release.describe_shortfall()) or "No item is released, so there is no shortfall."
+    return "Each list has a bound on its shortfall, which holds with 95% confidence for that list by itself."
 
 
 def _describe(release: Statable) -> tuple[set[str], str, str, str | None, int | None]:
@@ -353,7 +367,8 @@ def describe_ledger(ledger: Ledger) -> list[str]:
 
 
 def _list_terms(subject: Subject) -> list[str]:
-    terms = subject.guarantee
+    terms, items = subject.guarantee, subject.guarantee.discovery
+    found = [] if items is None else [items.describe_noise(), items.describe_threshold()]
     variant = "pure epsilon-differential privacy" if not terms.delta else "(epsilon, delta)-differential privacy"
     lines = [
         f"- epsilon = {decimal_above(terms.epsilon)}{subject.parts}",
@@ -362,7 +377,8 @@ def _list_terms(subject: Subject) -> list[str]:
         f"- {describe_adjacency(terms.adjacency)}",
         f"- {describe_sensitivity(terms)}",
         *([] if subject.share is None else [f"- {subject.share}"]),
-        *([] if terms.discovery is None else [f"- {terms.discovery.describe_threshold()}"]),
+        *([] if subject.quality is None else [f"- {subject.quality}"]),
+        *(f"- {text}" for text in found if text),
     ]
     return (
         lines

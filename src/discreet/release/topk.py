@@ -19,9 +19,9 @@ from discreet.privacy import Number, Sensitivity
 from discreet.release.padding import Padding, check_auto
 from discreet.release.release import Release
 from discreet.release.request import AnyRequest, Randomness, make_request
-from discreet.sources.arrays.array import is_tensor, is_typed
+from discreet.sources.arrays.array import is_typed
 from discreet.sources.base import AnySource, GroupedSource, Source
-from discreet.sources.scores import as_any_source
+from discreet.sources.scores import as_any_source, is_tensor
 
 if TYPE_CHECKING:
     from discreet.ledger.charges import PlannedCharge
@@ -40,6 +40,7 @@ class _Options(TypedDict, total=False):
     adjacency: str | None
     counts: Number | None
     split: str | None
+    shortfall: Number | None
     pad_to: Number | None
     ledger: str | os.PathLike[str] | Ledger | None
     purpose: str | None
@@ -65,6 +66,7 @@ def top_k(
     adjacency: str | None = None,
     counts: Number | None = None,
     split: str | None = None,
+    shortfall: Number | None = None,
     pad_to: Number | None = None,
     ledger: str | os.PathLike[str] | Ledger | None = None,
     purpose: str | None = None,
@@ -103,6 +105,10 @@ def top_k(
     split
         "auto" releases counts within epsilon itself: half of epsilon is for the counts, and all of it where k is the
         number of items.
+    shortfall
+        Release too how good the list is, for this epsilon in addition: a noisy bound on how far the best item left out
+        is ahead of the weakest released one, in `release.shortfall`. "auto" takes a tenth of epsilon itself. Scores
+        must be as for counts, and k below the number of items.
     pad_to
         Return, and write to a ledger, only at whole multiples of this many seconds since the call, so that the running
         time reveals less about the scores. "auto" chooses a period from the number of items and k; it works for arrays
@@ -150,7 +156,7 @@ def top_k(
         del scores, labels
         request = make_any_request(
             source, k, epsilon, mechanism=mechanism, sensitivity=sensitivity, adjacency=adjacency, counts=counts,
-            split=split,
+            split=split, shortfall=shortfall,
         )  # fmt: skip
         delivery.draw(request)
         del source, request

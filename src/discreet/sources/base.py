@@ -106,6 +106,9 @@ class Snapshot:
 class Source(AnySource, ABC):
     """Scored items of a public domain. The tally and the items come from one snapshot."""
 
+    d: int
+    """The number of items in the public domain."""
+
     sensitivity: Sensitivity | None = None
     """The sensitivity of adding one user, or None if the caller has to state it."""
 
@@ -129,11 +132,6 @@ class Source(AnySource, ABC):
 
     typed: bool = False
     """True if all scores have one machine type, so that their number determines how long a release takes."""
-
-    @property
-    @abstractmethod
-    def d(self) -> int:
-        """The number of items in the public domain."""
 
     @abstractmethod
     def tally(self) -> Tally:

@@ -74,17 +74,13 @@ class ClippedSource(Source):
     def __init__(self, source: Source, most: int, scores: Ranks, kept: Ranks, items: Ranks) -> None:
         self.sensitivity, self.grid, self.adjacency = source.sensitivity, source.grid, source.adjacency
         self.max_items_per_user = most
-        self._d = source.d
+        self.d = source.d
         missing = source.d - int(items.sum())
         if missing < 0:
             raise RuntimeError("the engine has joined the scores in a way of its own")
         nothing = np.zeros(1 if missing else 0, np.int64)
         self._scores, self._kept = np.append(scores, nothing), np.append(kept, nothing)
         self._items = np.append(items, nothing + missing)
-
-    @property
-    def d(self) -> int:
-        return self._d
 
     @property
     def keeps_all(self) -> bool:
@@ -107,7 +103,7 @@ class ClippedSource(Source):
         starts[by_score] = np.cumsum(items[by_score]) - items[by_score]
         # The j-th item of a pair of scores has the j-th rank after the start of the pair.
         begins = np.cumsum(items) - items
-        standings = np.arange(self._d) + np.repeat(starts - begins, items)
+        standings = np.arange(self.d) + np.repeat(starts - begins, items)
         return Truth(self._count_runs(self._scores), standings)
 
     def _count_runs(self, steps: Ranks) -> Tally:

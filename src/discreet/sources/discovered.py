@@ -1,7 +1,7 @@
 """Partition selection as the caller requests it (`discreet.discovered`), and sources of items that nobody listed.
 
 The size and the tally of such a source are private, so it has an interface of its own: the number of users for whom
-each item counts, and then the items that were drawn to be kept.
+each item counts, or the sum of their weights, and then the items that were drawn to be kept.
 """
 
 from __future__ import annotations
@@ -19,11 +19,17 @@ from discreet.privacy import Number, Sensitivity, positive, whole_number
 from discreet.sources.base import AnySource
 
 if TYPE_CHECKING:
-    from discreet.mechanisms.discovery import Discovery
+    from discreet.mechanisms.partition_selection import PartitionSelection
 
 
 KINDS = ("string", "integer", "date", "boolean")
 """The types that items can have."""
+
+LAPLACE, GAUSSIAN = METHODS = ("laplace", "gaussian")
+"""The methods of partition selection, by the noise; the first is the default."""
+
+MOST_ITEMS = 100
+"""The contribution bound in items of the Gaussian method, if none is given."""
 
 EXACT = "exact"
 SPELLINGS: dict[str, tuple[bool, bool]] = {
@@ -48,6 +54,8 @@ class Discovered:
         The part of epsilon for finding the items, or None for the default.
     kind, spelling
         The type of the items, and the rule by which spellings are equal.
+    method
+        The noise that decides which items are found, a name in METHODS.
     """
 
     delta: Fraction
@@ -55,10 +63,16 @@ class Discovered:
     epsilon: Fraction | None = None
     kind: str = "string"
     spelling: str = EXACT
+    method: str = LAPLACE
+
+    @property
+    def is_weighted(self) -> bool:
+        """True if the method adds up weights of users in place of numbers of users."""
+        return self.method == GAUSSIAN
 
     def plan(
         self, k: int, epsilon: Number, *, adjacency: str = "add-remove", max_groups_per_user: int = 1
-    ) -> Discovery:
+    ) -> PartitionSelection:
         """Return the partition selection of a release; all of it is public, and nothing is read.
 
         Parameters
@@ -79,7 +93,7 @@ class Discovered:
 
         return make_discovery(
             self.delta, self.max_items_per_user, positive(epsilon, "epsilon"), whole_number(k, "k", 1),
-            epsilon=self.epsilon, adjacency=adjacency, max_groups_per_user=max_groups_per_user,
+            epsilon=self.epsilon, adjacency=adjacency, max_groups_per_user=max_groups_per_user, method=self.method,
         )  # fmt: skip
 
     def description(self) -> dict[str, Any]:
@@ -98,10 +112,19 @@ class UnlistedSnapshot(Protocol):
     """The items that count for somebody at one time, in each group; a source without groups has one."""
 
     def runs(self) -> list[tuple[Ranks, Ranks]]:
-        """Return a run-length encoding for each group: numbers of users, and how many items count for so many."""
+        """Return a run-length encoding for each group: numbers of users or sums of weights, and how many items have it.
+
+        The numbers are above 0, in descending order.
+        """
 
     def items(self, kept: list[Ranks]) -> list[FoundItems]:
         """Return the items at some ranks of each group."""
+
+    def largest_scores(self, count: int) -> list[list[int]]:
+        """Return the `count` largest scores of all items of each group, in steps and in descending order.
+
+        Items that count for nobody are among them, so the snapshot must have been taken with them.
+        """
 
 
 class UnlistedSource(AnySource, ABC):
@@ -125,13 +148,15 @@ class UnlistedSource(AnySource, ABC):
         return self.terms.delta
 
     @abstractmethod
-    def snapshot(self, key: str) -> AbstractContextManager[UnlistedSnapshot]:
+    def snapshot(self, key: str, with_uncounted: bool = False) -> AbstractContextManager[UnlistedSnapshot]:
         """Hold one snapshot of the items until the block ends.
 
         Parameters
         ----------
         key
             The key of the hash that decides which items of a user count. It need not be secret.
+        with_uncounted
+            True if `largest_scores` will be asked for.
         """
 
 
@@ -154,10 +179,11 @@ class UnlistedGroups(UnlistedSource):
 
 def discovered(
     delta: Number,
-    max_items_per_user: int,
+    max_items_per_user: int | None = None,
     epsilon: Number | None = None,
     kind: str = "string",
     spelling: str = EXACT,
+    method: str = LAPLACE,
 ) -> Discovered:
     """Return a domain for `discreet.events` without a public list: partition selection finds the items, for a delta.
 
@@ -171,8 +197,9 @@ def discovered(
         "1e-8", and at most 1e-3.
     max_items_per_user
         The contribution bound in items for finding them. A user with more items is not refused: a hash decides which of
-        them count. A larger bound raises the number of people that an item needs. The scores of found items count all
-        users.
+        them count. The scores of found items count all users. With the method "laplace" it must be given, and a larger
+        bound raises the number of people that an item needs. With "gaussian" it hardly does: the bound is 100 if it is
+        left out, and at most 2^20.
     epsilon
         The part of the release's epsilon for finding the items. By default a quarter, and up to a half if the bound is
         large beside k.
@@ -181,6 +208,9 @@ def discovered(
     spelling
         The rule by which texts are one item: "exact", only equal texts; "casefold", up to capitals from A to Z; "trim",
         up to spaces at the ends; or "both".
+    method
+        The noise that decides which items are found. "laplace" is added to the number of an item's users. "gaussian"
+        is added to a sum of weights: each of the m items of a user that count has the weight 1/sqrt(m).
 
     Returns
     -------
@@ -199,10 +229,23 @@ def discovered(
     (['disk full', 'timeout'], None, 3)
     >>> release.guarantee.epsilon, float(release.guarantee.delta), release.guarantee.threshold
     (Fraction(4, 1), 1e-08, 15)
+    >>> domain = discreet.discovered(delta="1e-8", method="gaussian")
+    >>> domain.max_items_per_user, domain.plan(k=3, epsilon=4).threshold
+    (100, 18)
     """
     from discreet.mechanisms.discovery import check_delta, delta_warning
 
-    limit = whole_number(max_items_per_user, "max_items_per_user", 1, 2**31, "2^31")
+    if not isinstance(method, str) or method not in METHODS:
+        raise InvalidValueError(f"method must be {_join(METHODS)}, not {quote(method)}")
+    if method == GAUSSIAN:
+        most = MOST_ITEMS if max_items_per_user is None else max_items_per_user
+        limit = whole_number(most, "max_items_per_user", 1, 2**20, "2^20")
+    elif max_items_per_user is None:
+        raise InvalidValueError(
+            f"max_items_per_user must be given with the method {method!r}: how many items of a user count for it"
+        )
+    else:
+        limit = whole_number(max_items_per_user, "max_items_per_user", 1, 2**31, "2^31")
     part = None if epsilon is None else positive(epsilon, "epsilon of discovered")
     if not isinstance(kind, str) or kind not in KINDS:
         raise InvalidValueError(f"kind must be {_join(KINDS)}, not {quote(kind)}")
@@ -210,7 +253,7 @@ def discovered(
         raise InvalidValueError(f"spelling must be {_join(SPELLINGS)}, not {quote(spelling)}")
     if spelling != EXACT and kind != "string":
         raise InvalidValueError(f"spelling must be left out unless kind is 'string', and kind is {kind!r}")
-    found = Discovered(check_delta(delta), limit, part, kind, spelling)
+    found = Discovered(check_delta(delta), limit, part, kind, spelling, method)
     warning = delta_warning(found.delta)
     if warning is not None:
         warnings.warn(warning, UserWarning, stacklevel=2)

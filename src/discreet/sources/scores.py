@@ -11,7 +11,7 @@ from discreet.errors import Error, InvalidTypeError, InvalidValueError, quote
 from discreet.exact.arrays import Ranks
 from discreet.labels import check_labels, unwrap_label
 from discreet.mechanisms.tally import Selection, Tally
-from discreet.sources.arrays.array import array_source, check_label_list, is_tensor
+from discreet.sources.arrays.array import FRAMES, array_source, check_label_list
 from discreet.sources.base import (
     MANY,
     AnySource,
@@ -41,6 +41,12 @@ def as_source(scores: Any, labels: Any = None) -> Source:
     from discreet.sources.discovered import refuse_discovered
 
     raise refuse_discovered("scores")
+
+
+def is_tensor(scores: Any) -> bool:
+    """Return True for a tensor, or an array of a library that shares its memory by DLPack."""
+    package = type(scores).__module__.partition(".")[0]
+    return package not in ("numpy", *FRAMES) and hasattr(type(scores), "__dlpack_device__")
 
 
 def as_listed_source(scores: Any) -> Source | GroupedSource:

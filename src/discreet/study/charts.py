@@ -1,8 +1,8 @@
 """Sort the points of a study into pictures and draw each one with matplotlib.
 
-A picture has one panel per goal for one figure, one vector and one k. Canonical's curves are solid and blue, darker for
-a larger gamma. Every other method has a hue that no gamma has and one of four dash patterns: seven hues and four
-patterns have no common factor, so 28 methods differ in one of the two. Every curve also has a marker.
+A picture has one panel per goal for one figure, one vector and one k. Every method has one of seven colours and one of
+four dash patterns: seven and four have no common factor, so 28 methods differ in one of the two. Every curve also has a
+marker, and its name beside it if there is room.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from importlib.util import find_spec
-from itertools import chain, product
+from itertools import chain, groupby, pairwise, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,10 +23,11 @@ import numpy as np
 from discreet.errors import MissingExtraError
 from discreet.exact.arrays import Floats
 from discreet.mechanisms.canonical import Canonical
-from discreet.study.curves import FIGURES, Figure, Point, Results
+from discreet.study.curves import FIGURES, STEP, Figure, Point, Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
 
 GOAL_TITLES = {
     "top": ("TOP", "exactly the k best"),
@@ -37,9 +38,11 @@ GOAL_TITLES = {
 }
 
 INK, QUIET, GRID, PAPER = "#1b2330", "#596273", "#e3e7ee", "#ffffff"
-HUES = ("#c2410c", "#0f766e", "#9333ea", "#52525b", "#2f7d1f", "#be185d", "#8a5a00")
-DASHES: tuple[Any, ...] = ((0, (7, 3)), (0, (2, 2)), (0, (10, 3, 2, 3)), (0, (14, 4)))
-BLUES = ("#3f97f7", "#3588ee", "#2b7ae5", "#216bdc", "#175cd3", "#1248a9", "#0d3480", "#082056", "#030c2c")
+COLOURS = ("#d96b00", "#0a58ca", "#1b2330", "#00876c", "#b0308f", "#4a90d9", "#8f2d0c")
+"""Orange, blue, ink, green, magenta, sky and brown: two of them that share a dash pattern differ in lightness, so that
+curves can be told apart in grey and by readers who do not see red and green as different."""
+
+DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (1.5, 1.5)), (0, (8, 2, 1.5, 2)))
 MARKERS = "os^DvPX<>ph*d"
 
 STYLE: dict[Any, Any] = {
@@ -62,8 +65,17 @@ _PANEL = (4.2, 2.9)
 SHOWN_ERROR = 0.005
 """Errors up to this size are narrower than the line of a curve and get no band."""
 
-_STEP, _SEEN = 0.3, 0.011
-"""No line joins points that differ by more than this probability and this share of the axis, about four pixels."""
+_SEEN = 0.011
+"""Points that differ by less than this share of the axis, about four pixels, are joined however high the step is."""
+
+_CROWDED = 0.1
+"""A linear axis becomes logarithmic if more than half of the curves reach one half in this share of it, at the left."""
+
+_LEVELS = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.12, 0.88)
+"""The probabilities at which a curve may have its name beside it; the first one with room is taken."""
+
+_LABEL_GAP = 5
+"""The pixels between a curve and its name: enough for a marker."""
 
 _GAMMA = re.compile(r"\bgamma = (\d+(?:/[1-9]\d*|\.\d+)?)(?![\d./])")
 
@@ -76,6 +88,8 @@ class Picture:
     ----------
     figure, vector, d, k
         The values that all its points share.
+    is_logarithmic
+        True for a logarithmic horizontal axis, which shows the points at positive places.
     low, high
         The ends of the horizontal axis, the same for all goals so that they can be compared.
     methods
@@ -90,6 +104,7 @@ class Picture:
     vector: str
     d: int
     k: int
+    is_logarithmic: bool
     low: float
     high: float
     methods: list[str]
@@ -152,6 +167,7 @@ class Picture:
                 # A row has room for about 108 letters; the sample of a line takes 12 of them.
                 ncols = max(1, min(3, 108 // (max(map(len, methods)) + 12)))
                 canvas.legend(handles, methods, loc="outside lower left", ncols=ncols)
+            _label_curves(canvas, grid[:count])
             text = io.StringIO()
             title = f"{self.figure.title}: {self.subject}"
             canvas.savefig(text, format="svg", metadata={"Date": None, "Creator": "discreet", "Title": title})
@@ -172,6 +188,8 @@ def pictures_of(results: Results) -> list[Picture]:
     for key, figure in FIGURES.items():
         points = [point for point in results.points if point.figure == key]
         methods = sort_by_gamma(list(dict.fromkeys(point.method for point in points)))
+        # One scale for all pictures of a figure, so that they can be compared.
+        is_logarithmic = figure.logarithmic or is_crowded(points)
         for vector, k in dict.fromkeys((point.vector, point.k) for point in points):
             own = sorted((point for point in points if (point.vector, point.k) == (vector, k)), key=lambda one: one.x)
             goals = sorted({point.goal for point in own}, key=list(GOAL_TITLES).index)
@@ -180,9 +198,28 @@ def pictures_of(results: Results) -> list[Picture]:
                 if curve := [point for point in own if (point.goal, point.method) == (goal, method)]:
                     curves[goal][method] = curve
             marks = [mark for mark in results.marks if (mark.figure, mark.vector, mark.k) == (key, vector, k)]
-            low, high = own[0].x, own[-1].x
-            pictures.append(Picture(figure, vector, own[0].d, k, low, high, methods, curves, marks))
+            places = [point.x for point in own if point.x > 0 or not is_logarithmic]
+            ends = places[0], places[-1]
+            pictures.append(Picture(figure, vector, own[0].d, k, is_logarithmic, *ends, methods, curves, marks))
     return pictures
+
+
+def is_crowded(points: Sequence[Point]) -> bool:
+    """Return True if, for some vector and k, most curves reach one half in the left tenth of a linear axis."""
+
+    def subject(point: Point) -> tuple[str, int]:
+        return point.vector, point.k
+
+    for _, group in groupby(sorted(points, key=subject), key=subject):
+        own = sorted(group, key=lambda point: point.x)
+        left = own[0].x + _CROWDED * (own[-1].x - own[0].x)
+        halves: dict[tuple[str, str], float] = {}
+        for point in own:
+            if point.probability >= 0.5:
+                halves.setdefault((point.goal, point.method), point.x)
+        if 2 * sum(x < left for x in halves.values()) > len(halves):
+            return True
+    return False
 
 
 def read_gamma(method: str) -> Fraction | None:
@@ -200,27 +237,28 @@ def sort_by_gamma(methods: Sequence[str]) -> list[str]:
 
 def style_curves(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return the colour, the dashes and the marker of each method of a figure, as arguments of `Axes.plot`."""
-    ranked = [method for method in sort_by_gamma(methods) if read_gamma(method) is not None]
-    looks = {}
-    for rank, method in enumerate(ranked):
-        shade = round((len(BLUES) - 1) * rank / (len(ranked) - 1)) if len(ranked) > 1 else len(BLUES) // 2
-        looks[method] = {"color": BLUES[shade], "linestyle": "-"}
-    for index, method in enumerate(method for method in methods if method not in looks):
-        looks[method] = {"color": HUES[index % len(HUES)], "linestyle": DASHES[index % len(DASHES)]}
-    return {method: {**looks[method], "marker": MARKERS[i % len(MARKERS)]} for i, method in enumerate(methods)}
+    return {
+        method: {
+            "color": COLOURS[i % len(COLOURS)],
+            "linestyle": DASHES[i % len(DASHES)],
+            "marker": MARKERS[i % len(MARKERS)],
+        }
+        for i, method in enumerate(methods)
+    }
 
 
 def trace_line(picture: Picture, curve: Sequence[Point]) -> tuple[Floats, Floats, Floats]:
     """Return the x, the probability and the error along a curve as it is drawn.
 
     The curve goes on level to both ends of the axis: it was followed until it changed no more. A NaN stands between
-    two points where a straight line would hide a step.
+    two points if a straight line would hide a step.
     """
-    points = [replace(curve[0], x=picture.low), *curve, replace(curve[-1], x=picture.high)]
+    shown = [point for point in curve if point.x >= picture.low]
+    points = [replace(shown[0], x=picture.low), *shown, replace(shown[-1], x=picture.high)]
     line: Floats = np.array([(point.x, point.probability, point.error) for point in points], dtype=float).T
-    places = np.log10(line[0]) if picture.figure.logarithmic else line[0]
+    places = np.log10(line[0]) if picture.is_logarithmic else line[0]
     is_wide = np.diff(places) > _SEEN * (places[-1] - places[0])
-    steps = np.flatnonzero(is_wide & (np.abs(np.diff(line[1])) > _STEP)) + 1
+    steps = np.flatnonzero(is_wide & (np.abs(np.diff(line[1])) > STEP)) + 1
     x, probability, error = np.insert(line, steps, np.nan, axis=1)
     return x, probability, error
 
@@ -235,7 +273,7 @@ def _draw_panel(axes: Axes, picture: Picture, goal: str, looks: dict[str, dict[s
     axes.set(xlabel=picture.figure.axis, ylabel="expected share" if goal == "recall" else "probability")
     axes.set(ylim=(-0.03, 1.03), yticks=[0, 0.25, 0.5, 0.75, 1])
     axes.yaxis.set_major_formatter(PercentFormatter(1))
-    if picture.figure.logarithmic:
+    if picture.is_logarithmic:
         digits = (1.0, 2.0, 5.0) if picture.high <= 100 * picture.low else (1.0,)
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(subs=digits, numticks=7))
@@ -250,13 +288,16 @@ def _draw_panel(axes: Axes, picture: Picture, goal: str, looks: dict[str, dict[s
             axes.fill_between(x, low, high, color=looks[method]["color"], alpha=0.16, linewidth=0)
         # Curves have their markers at different places, so that curves that coincide can still be told apart.
         first = 0.013 * picture.methods.index(method)
-        width = 2.6 if method in main else 1.4
-        axes.plot(x, y, **looks[method], label=method, linewidth=width, markersize=4.5, markevery=(first, 0.17))
+        # The main curve is thick and solid.
+        look = {**looks[method], "linewidth": 1.4}
+        if method in main:
+            look |= {"linestyle": "-", "linewidth": 2.6}
+        axes.plot(x, y, **look, label=method, markersize=4.5, markevery=(first, 0.17))
         gaps = np.isnan(np.concatenate([[np.nan], y, [np.nan]]))
         alone = gaps[:-2] & gaps[2:] & ~gaps[1:-1]
         axes.plot(x[alone], y[alone], **{**looks[method], "linestyle": "none"}, markersize=4.5)
     for mark in marks:
-        axes.vlines(mark.x, -0.03, mark.probability, color=QUIET, linewidth=0.8)
+        axes.plot([mark.x, mark.x], [-0.03, mark.probability], color=QUIET, linewidth=0.8)
         circle: dict[str, Any] = {"marker": "o", "markersize": 10, "markeredgewidth": 2, "markerfacecolor": PAPER}
         axes.plot(mark.x, mark.probability, color=looks[mark.method]["color"], **circle)
         # The value stands beside the foot of the line, on the side that has more room.
@@ -270,3 +311,47 @@ def _draw_panel(axes: Axes, picture: Picture, goal: str, looks: dict[str, dict[s
             bbox={"facecolor": PAPER, "edgecolor": "none", "alpha": 0.85, "pad": 1},
             fontweight="bold",
         )
+
+
+def _label_curves(canvas: Canvas, panels: Sequence[Axes]) -> None:
+    """Write the name of each curve beside it, unless it would touch a curve, other words or an end of the axes."""
+    from matplotlib.transforms import Bbox
+
+    # The panels take their places and keep them: a name needs no room of its own.
+    canvas.draw_without_rendering()
+    canvas.set_layout_engine("none")
+    for axes in panels:
+        frame = axes.get_window_extent()
+        taken = [text.get_window_extent() for text in axes.texts]
+        paths = {line: line.get_path().transformed(axes.transData).cleaned(remove_nans=True) for line in axes.lines}
+        for line, path in paths.items():
+            if str(line.get_label()).startswith("_"):
+                continue
+            text = axes.text(0, 0, str(line.get_label()), color=line.get_color(), fontsize=8, va="center")
+            width, height = text.get_window_extent().width + _LABEL_GAP, text.get_window_extent().height
+            for level, side in product(_LEVELS, ("left", "right")):
+                y = frame.y0 + (level + 0.03) / 1.06 * frame.height
+                # The box begins at the curve, so that no other curve is between them. The curve rises: on its right the
+                # upper edge of the box is nearest, on its left the lower edge.
+                nearest = y + height / 2 if side == "left" else y - height / 2
+                x = _cross(np.asarray(path.vertices, dtype=float), nearest)
+                if x is None:
+                    continue
+                box = Bbox.from_bounds(x + 2 if side == "left" else x - 2 - width, y - height / 2, width, height)
+                is_inside = frame.x0 + 2 <= box.x0 and box.x1 <= frame.x1
+                is_free = not any(other.intersects_bbox(box, filled=False) for other in paths.values())
+                if is_inside and is_free and not any(other.overlaps(box.padded(4)) for other in taken):
+                    edge = box.x0 + _LABEL_GAP if side == "left" else box.x1 - _LABEL_GAP
+                    text.set(position=axes.transData.inverted().transform((edge, y)), ha=side)
+                    taken.append(box)
+                    break
+            else:
+                text.remove()
+
+
+def _cross(line: Floats, level: float) -> float | None:
+    """Return the place at which a line first crosses a level upwards, or None."""
+    for (x, y), (next_x, next_y) in pairwise(line):
+        if y < level <= next_y:
+            return float(x + (next_x - x) * (level - y) / (next_y - y))
+    return None

@@ -35,11 +35,14 @@ _APART = 0.12
 _APARTS = {Form.CLASSES: 0.04, Form.LOSSES: 0.2}
 """Points that differ by more than this probability get one between them: fewer where a point takes long to compute."""
 
+STEP = 0.3
+"""The largest difference of probability that a chart joins by a straight line."""
+
 _NARROW = 1.006
 """Points whose epsilons differ by less than this factor get none between them: a chart shows them as one."""
 
 _MOST = {Form.CLASSES: 160, Form.RACE: 40, Form.LOSSES: 24, Form.UNKNOWN: 16}
-"""The largest number of points of a curve: fewer where a point takes long to compute."""
+"""The usual number of points of a curve: fewer where a point takes long to compute. Steps may need more."""
 
 _HALFWAY, _LEVEL, _LONG = (0.05, 0.95), 0.03, 1.25
 """On a plateau the probability is between the first two, rises by at most 0.03, and epsilon grows by at least 1.25."""
@@ -116,7 +119,10 @@ class Time:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure: its title, the label and scale of its horizontal axis, and one sentence on its content."""
+    """A figure: its title, its horizontal axis, and one sentence on its content.
+
+    If `logarithmic` is False, the axis is logarithmic only if curves crowd at its left end.
+    """
 
     key: str
     title: str
@@ -157,7 +163,7 @@ FIGURES = {
             "Zipf's law from flat to steep, at epsilon = 1",
             "shape s",
             False,
-            "Scores proportional to i^-s: the steeper they fall, the easier the choice.",
+            "Scores proportional to i^-s: the steeper they fall, the easier the choice. All scores are equal at s = 0.",
         ),
         Figure(
             "flat",
@@ -303,17 +309,20 @@ def refine(
     seen, at
         The points, and a function that computes another one and adds it to them.
     most, apart
-        The largest number of points, and the largest difference that neighbours may keep.
+        The usual number of points, and the largest difference that neighbours may keep. Neighbours that differ by more
+        than `STEP` get points beyond that number: a chart would show a gap between them.
     goals
         The goals to compare, by default all that curves show.
     """
-    while len(seen) < most:
+    while True:
         pairs = [pair for pair in pairwise(sorted(seen)) if pair[1] > _NARROW * pair[0]]
         jumps = {(low, high): _distance(seen[low], seen[high], goals) for low, high in pairs}
         gaps = sorted((pair for pair in pairs if jumps[pair] > apart), key=lambda pair: -jumps[pair])
-        if not gaps:
+        steps = sum(jump > STEP for jump in jumps.values())
+        chosen = gaps[: max(most - len(seen), steps)]
+        if not chosen:
             break
-        for low, high in gaps[: most - len(seen)]:
+        for low, high in chosen:
             at(sqrt(low * high))
 
 

@@ -18,9 +18,11 @@ from discreet.analysis.compare import Choice, Comparison, ItemBound, compare, co
 from discreet.analysis.goals import GOALS, Hits, check_goal, goals, name_goal
 from discreet.analysis.meters import Shares
 from discreet.analysis.search import Aim, Case, Scores, Search, find_number_below, hardest_case
+from discreet.analysis.shortfall_odds import ShortfallQuantiles, find_shortfall
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.tally import Tally
 from discreet.privacy import MANY, Number, Sensitivity
+from discreet.release.release import counts_people
 from discreet.release.sketch import Sketch
 from discreet.sources.base import GroupedSource
 from discreet.study.charts import check_matplotlib
@@ -143,6 +145,8 @@ class Plan:
             f"Recommended: {best.mechanism!r} with epsilon = {round_up(needed)}{bound}.",
             f"On scores like these it releases {self.meaning}.",
         ]
+        if self.shortfall is not None:
+            sentences.append(f"The shortfall at this epsilon: {self._describe_shortfall(self.shortfall)}.")
         if best.bound is not None:
             sentences.append(f"Keeping {_describe_loss(best.bound, self.comparison.k)}; the noise costs the rest.")
         if len(ranked) > 1:
@@ -165,6 +169,25 @@ class Plan:
                 "By custom an epsilon from 1 to 10 is moderate protection: smaller k or another goal would need less."
             )
         return [*sentences, custom]
+
+    @cached_property
+    def shortfall(self) -> ShortfallQuantiles | None:
+        """The true shortfall to expect of the recommended release: its median, and its bound in 19 of 20 releases.
+
+        It is computed for canonical with Gumbel noise, and up to k = 10 for mechanisms that add noise to each score;
+        otherwise it is bounded by draws. For scores by group it is that of the group that needs the most epsilon.
+        """
+        return self._expect_shortfall(self.epsilon)
+
+    def _expect_shortfall(self, epsilon: Fraction) -> ShortfallQuantiles | None:
+        """Return the shortfall to expect of the best mechanism at an epsilon."""
+        case, mechanism = self._best_case, self.best.mechanism
+        terms = case.request.k, epsilon / self.groups_per_user, case.request.guarantee.sensitivity
+        standings = None if case.truth is None else case.truth.standings
+        return find_shortfall(mechanism, mechanism.prepare(case.tally, *terms), case.judged_by, standings)
+
+    def _describe_shortfall(self, shortfall: ShortfallQuantiles) -> str:
+        return shortfall.describe(" people" if counts_people(self._best_case.request.guarantee) else "")
 
     @property
     def command(self) -> str:
@@ -300,11 +323,18 @@ class Plan:
 
     @property
     def remarks(self) -> list[str]:
-        """The loss that each bound causes without noise, if bounds were tried."""
+        """The shortfall at the epsilon that was asked about, and the loss of each contribution bound that was tried."""
+        given = self.comparison.epsilon
+        expected = None if given is None else self._expect_shortfall(given)
+        told = []
+        if given is not None and expected is not None:
+            at = f"The shortfall of {self.best} at epsilon = {round_up(given)}"
+            told.append(f"{at}: {self._describe_shortfall(expected)}.")
         bounds = [choice.bound for choice in self.comparison.choices if choice.bound is not None]
         losses = "; ".join(_describe_loss(bound, self.comparison.k) for bound in bounds)
-        told = f"Lists of few items a user are judged by the scores of all items. Keeping {losses}."
-        return [told] if bounds else []
+        if bounds:
+            told.append(f"Lists of few items a user are judged by the scores of all items. Keeping {losses}.")
+        return told
 
 
 def plan(
@@ -345,7 +375,7 @@ def plan(
     >>> import discreet
     >>> found = discreet.plan([90, 80, 70, 12, 11, 10], k=3, goal="recall", probability="0.9")
     >>> print(found.recommendation.split(". ")[1])
-    On scores like these it releases a list of 3 items of which 0.9 are right on average
+    On scores like these it releases a list with 2.7 of the 3 right on average
     >>> found.command.split(" --mechanism ")[1]
     'canonical --gamma 1'
     """
@@ -383,7 +413,7 @@ def _describe_goal(tally: Tally, table: Comparison, goal: str) -> str:
     if goal == "recall" and table.share is None:
         if table.best(goal).mechanism.may_release_fewer:
             return f"a list that has {chance} of the true {k} on average, and may be shorter{where}"
-        return f"a list of {k} items of which {chance} are right on average{where}"
+        return f"a list with {decimal(k * table.probability)} of the {k} right on average{where}"
     numbers = {"k": k, "least": recall.least if isinstance(recall, Hits) else None}
     for name in ("great", "good"):
         region = wanted[name]

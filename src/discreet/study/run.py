@@ -33,7 +33,7 @@ PAGE = "index.html"
 Progress = Callable[[int], AbstractContextManager[Callable[[], object]]]
 """Takes the number of tasks and shows progress; the context gives a function to call after each task."""
 
-_VERSION = f"{__version__}, 3"
+_VERSION = f"{__version__}, 4"
 """The versions of the library and of the computation. Raise the second one with any change of the results."""
 
 

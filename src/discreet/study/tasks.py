@@ -54,11 +54,12 @@ METHODS: dict[str, Mechanism] = {
 """The mechanisms of a study by their names in the legend: all whose probabilities are computed and not estimated.
 More gammas of canonical have a figure of their own."""
 
-_SHAPES = [percent / 100 for percent in (*range(7), 8, 10, 12, 15, *range(20, 61, 5), 80, 100)]
-"""The shapes of Zipf's law that every curve has: more of them where methods differ."""
+_SHAPES = [0.0005, 0.001, 0.002, 0.005]
+_SHAPES += [percent / 100 for percent in (*range(1, 7), 8, 10, 12, 15, *range(20, 61, 5), 80, 100)]
+"""The positive shapes of Zipf's law that every curve has: more of them where methods differ."""
 
-_SHIFT, _MORE_SHAPES = 0.125, 10
-"""The number of shapes added between those, and a shift that makes shapes positive, as `refine` needs them."""
+_MORE_SHAPES = 10
+"""The usual number of shapes added between those."""
 
 _FLAT = 0.04
 """The shape of the hardest vector of the paper."""
@@ -223,20 +224,16 @@ def _shapes(task: Task) -> Results:
     """Compute the shares at epsilon = 1 on each shape, and on more shapes between two that differ much."""
     seen: dict[float, Shares] = {}
 
-    def at(place: float) -> Shares:
-        tally = zipf(_to_shape(place)).tally
-        seen[place] = reader(tally, task.k, task.mechanism, _precision(task.mechanism))(1.0)
-        return seen[place]
+    def at(shape: float) -> Shares:
+        seen[shape] = reader(zipf(shape).tally, task.k, task.mechanism, _precision(task.mechanism))(1.0)
+        return seen[shape]
 
     for shape in _SHAPES:
-        at(shape + _SHIFT)
+        at(shape)
     refine(seen, at, len(_SHAPES) + _MORE_SHAPES)
-    return Results([point for x in sorted(seen) for point in _points(task, _to_shape(x), seen[x])], [], [])
-
-
-def _to_shape(place: float) -> float:
-    """Return the shape at a shifted place. Shapes begin at 0, and `refine` takes geometric means."""
-    return round(place - _SHIFT, 6)
+    # Equal scores, last: `refine` takes geometric means, and there is none between 0 and another shape.
+    at(0.0)
+    return Results([point for x in sorted(seen) for point in _points(task, x, seen[x])], [], [])
 
 
 def _rise_of_gumbel(task: Task) -> Results:

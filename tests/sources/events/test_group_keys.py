@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.sources.events import group_keys
+from discreet.sources.events import connect, group_keys
 from discreet.sources.events.cells import read_cell
-from discreet.sources.events.connect import open_table
 from discreet.sources.events.engine import ask
 from discreet.sources.events.group_columns import MOST_GROUPS, read_by
 from discreet.sources.events.group_keys import ORDINAL
@@ -48,6 +47,11 @@ def open_group_keys(by, groups, opened):
 def opened_on(engine, folder, request):
     given = on(engine, EVENTS, folder, request)
     return open_table(given["table"], given.get("name"), "table", EVENTS.column_names, user="who")
+
+
+def open_table(given, *rest, **options):
+    """Open a table whose location `discreet.events` would have parsed."""
+    return connect.open_table(Location.parse(given) or given, *rest, **options)
 
 
 def locate(given):

@@ -16,9 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.sources.events import group_keys
+from discreet.sources.events import connect, group_keys
 from discreet.sources.events.cells import read_cell
-from discreet.sources.events.connect import open_table
 from discreet.sources.events.engine import ask
 from discreet.sources.events.group_columns import read_by
 from discreet.sources.events.group_keys import parse_by, parse_groups
@@ -102,6 +101,11 @@ def expected(cells, unit, zone):
 
 def open_group_keys(by, groups, opened):
     return group_keys.open_group_keys(read_by(by), groups, opened)
+
+
+def open_table(given, *rest, **options):
+    """Open a table whose location `discreet.events` would have parsed."""
+    return connect.open_table(Location.parse(given) or given, *rest, **options)
 
 
 def open_arrow(table):
@@ -529,6 +533,7 @@ def test_command_lines_spell_groups():
     assert parse_groups("2026-Q1..2026-Q2") == ["2026-Q1", "2026-Q2"]
     assert parse_groups("2026-01-30..2026-01-31") == ["2026-01-30", "2026-01-31"]
     assert parse_groups("-1..12") == discreet.integers(-1, 12)
-    assert parse_groups("countries.csv:code") == "countries.csv:code"
-    assert parse_groups("../countries.csv:code") == "../countries.csv:code"
-    assert parse_groups(["c.csv:code", "1..2"]) == discreet.product("c.csv:code", discreet.integers(1, 2))
+    assert parse_groups("countries.csv:code") == Location.parse_list("countries.csv:code", "groups")
+    assert parse_groups("../countries.csv:code") == Location.parse_list("../countries.csv:code", "groups")
+    file = Location.parse_list("c.csv:code", "groups")
+    assert parse_groups(["c.csv:code", "1..2"]) == discreet.product(file, discreet.integers(1, 2))

@@ -212,3 +212,11 @@ def test_an_enum_is_read_as_text(enums):
     connection.disconnect()
     with pytest.raises(Error, match="item must be a column of strings, numbers, dates or booleans"):
         counted(item="tags")
+
+
+def test_a_database_that_is_locked_is_busy_and_no_wrong_address(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "events.db", isolation_level=None)) as other:
+        other.execute("CREATE TABLE loans (who INTEGER, what TEXT)")
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(discreet.EngineError, match="SQLite is busy: another process has locked the database"):
+            discreet.events(f"sqlite://{tmp_path}/events.db", name="loans", user="who", item="what", domain=["a"])

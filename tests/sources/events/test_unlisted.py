@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from datetime import date
 from fractions import Fraction
 from hashlib import md5
+from math import isqrt
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,8 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet.sources.discovered import Discovered
-from discreet.sources.events.unlisted import UnlistedScoring
+from discreet.sources.events.engine import ask
+from discreet.sources.events.unlisted import UnlistedScoring, weigh_on_engine
 from effort import examples
 from engines import ENGINES, LONG_ON_SPARK, on, postgres, spark  # noqa: F401  # fixtures
 from snapshots import find_items
@@ -161,8 +163,9 @@ def test_groups_have_items_of_their_own(engine, tmp_path, request):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_same_bits_give_the_same_release(engine, tmp_path, request):
     _, table = make_rows(5, rows=600)
-    terms = discreet.discovered("1e-6", 3)
-    for options in ({}, {"by": "land", "groups": LANDS, "each_user": "many", "max_groups_per_user": 2}):
+    split = {"by": "land", "groups": LANDS, "each_user": "many", "max_groups_per_user": 2}
+    counted, weighed = discreet.discovered("1e-6", 3), discreet.discovered("1e-6", method="gaussian")
+    for terms, options in ((counted, {}), (counted, split), (weighed, {}), (weighed, split)):
         first, other = (
             discreet.top_k(open_found(given, domain=terms, **options), k=4, epsilon=60, counts=1, rng=random.Random(8))
             for given in (table, on(engine, table, tmp_path, request))
@@ -371,3 +374,105 @@ def test_a_large_delta_is_warned_about():
         assert discreet.discovered(1e-5, 2).delta > Fraction(1, 10**5)
     with pytest.warns(UserWarning, match=r"delta is 0\.001: it should"):
         assert discreet.discovered(1e-3, 2).delta > Fraction(1, 10**3)
+
+
+# Weights.
+
+
+def define_weights(rows, most, groups=None):
+    """The definition: an item's sum of floor(1024 / sqrt(m)) over the users for whom it counts, and its score.
+
+    m is the number of items of a user that count, in all groups together.
+    """
+    by_group = defaultdict(list)
+    for row in rows:
+        by_group[row["land"] if groups else None].append(row)
+    chosen, users = defaultdict(dict), Counter()
+    for land in groups or [None]:
+        own = defaultdict(set)
+        for row in by_group[land]:
+            if row["who"] is not None and row["what"] is not None:
+                own[row["who"]].add(row["what"])
+        for who, items in own.items():
+            chosen[land][who] = counting(who, items, most), items
+            users[who] += min(most, len(items))
+    found = []
+    for land in groups or [None]:
+        sums, scores = Counter(), Counter()
+        for who, (counted, items) in chosen[land].items():
+            sums.update(dict.fromkeys(counted, next(w for w in range(1024, 0, -1) if w * w * users[who] <= 2**20)))
+            scores.update(items)
+        found.append({item: (sums[item], scores[item]) for item in sums})
+    return found
+
+
+def weigh(most=3, **terms):
+    return Discovered(Fraction(1, 10**6), most, method="gaussian", **terms)
+
+
+@pytest.mark.some(4)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_adds_up_the_same_weights(engine, tmp_path, request):
+    rows, table = make_rows(1)
+    given = on(engine, table, tmp_path, request)
+    for most in (1, 5, 100):
+        assert find_each(open_found(given, domain=weigh(most))) == define_weights(rows, most)
+
+
+@pytest.mark.parametrize("engine", ["arrow", "duckdb", "sqlite", *LONG_ON_SPARK])
+def test_the_weights_of_a_user_are_shared_by_all_groups(engine, tmp_path, request):
+    rows, table = make_rows(4)
+    given, split = on(engine, table, tmp_path, request), {"by": "land", "groups": LANDS}
+    many = find_each(open_found(given, domain=weigh(), each_user="many", **split))
+    assert many == define_weights(rows, 3, LANDS)
+    # In one group each, everybody has the weight that is theirs there alone.
+    own = defaultdict(Counter)
+    for row in rows:
+        own[row["who"]][row["land"]] += row["who"] is not None
+    main = {who: max(LANDS, key=lambda land: count[land]) for who, count in own.items()}
+    one = find_each(open_found(given, domain=weigh(), each_user="one", **split))
+    assert one == define_weights([row for row in rows if main[row["who"]] == row["land"]], 3, LANDS)
+
+
+@pytest.mark.parametrize("engine", ["arrow", "sqlite", *LONG_ON_SPARK])
+def test_no_user_has_a_norm_above_one(engine, tmp_path, request):
+    rng, rows = random.Random(3), []
+    for who in range(40):
+        cells = rng.sample([(land, f"{who} {i}") for land in LANDS for i in range(20)], rng.randrange(1, 40))
+        rows += [{"who": f"{who}", "what": item, "land": land} for land, item in cells]
+    given = on(engine, pa.Table.from_pylist(rows), tmp_path, request)
+    split = {"by": "land", "groups": LANDS, "each_user": "many", "max_groups_per_user": 2}
+    for most, options in ((4, {}), (100, {}), (4, split)):
+        norms = Counter()
+        for found in find_each(open_found(given, domain=weigh(most), **options)):
+            for item, (weight, _) in found.items():
+                norms[item.split()[0]] += weight**2
+        assert len(norms) == 40
+        assert 0.9 * 2**20 < max(norms.values()) <= 2**20
+
+
+@pytest.mark.parametrize("engine", ["arrow", "sqlite", *LONG_ON_SPARK])
+def test_every_weight_is_exact(engine, tmp_path, request):
+    # All of them, or those next to where the weight changes, and the squares, whose roots are exact.
+    last = [2**20 // (w * w) for w in range(1, 1025)]
+    near = {m + step for m in (*last, *(i * i for i in range(1, 1025))) for step in (-1, 0, 1) if m + step >= 1}
+    sizes = np.arange(2**20 + 9) if engine == "arrow" else np.array([0, *sorted(near), 2**20 + 1, 2**40])
+    given = on(engine, pa.table({"who": sizes, "what": sizes}), tmp_path, request)
+    source = open_found(given, domain=weigh(kind="integer"))
+    table = source._table
+    query = table.select(m=table.who, weight=weigh_on_engine(table.who))
+    weights = ask(engine, "weighing", query.to_pyarrow)
+    found = dict(zip(weights["m"].to_pylist(), weights["weight"].to_pylist(), strict=True))
+    assert found == {m: isqrt(2**20 // max(m, 1)) for m in sizes.tolist()}
+
+
+def test_weights_where_all_hashes_collide(monkeypatch):
+    """No item of the first user counts, and nothing fails."""
+    import ibis
+
+    monkeypatch.setattr(UnlistedScoring, "_hash", lambda *_: ibis.literal(7))
+    table = pa.table({"who": [1] * 5 + [2] * 3, "what": ["b", "a", "é", "Z", "￿", "a", "Z", "c"], "land": ["DE"] * 8})
+    split = {"by": "land", "groups": ["DE"], "each_user": "many"}
+    for options in ({}, split):
+        found = find_everything(open_found(table, domain=weigh(), **options))
+        assert found == {"a": (591, 2), "Z": (591, 2), "c": (591, 1)}

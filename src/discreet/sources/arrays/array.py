@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -25,7 +25,7 @@ from discreet.sources.arrays.positions import PositionFinder
 from discreet.sources.arrays.sorting import FINITE, LARGE, tally_of_array
 from discreet.sources.base import Source
 
-_FRAMES = ("pandas", "polars", "pyarrow")
+FRAMES = ("pandas", "polars", "pyarrow")
 """The packages whose columns have a conversion of their own."""
 
 _NUMERIC = re.compile(r"u?int(8|16|32|64)|float(16|32|64)?|halffloat|double|bool(ean)?")
@@ -49,10 +49,10 @@ class ArraySource(Source):
     typed: bool = False
     between_steps: bool = False
     fractional: bool = False
+    d: int = field(init=False)
 
-    @property
-    def d(self) -> int:
-        return len(self.scores)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "d", len(self.scores))
 
     def tally(self) -> Tally:
         return tally_of_array(self.scores, self.unit)
@@ -65,7 +65,6 @@ class ArraySource(Source):
         return positions if self.labels is None else labels_at(self.labels, positions)
 
     def _find_positions(self, tally: Tally, selection: Selection) -> Ranks:
-        """Return the positions of the items of a selection."""
         if self.scores.dtype == object:
             ascending = sorted(range(self.d), key=self.scores.__getitem__)
             return np.array(ascending, np.int64)[self.d - 1 - selection.draw_ranks()]
@@ -120,12 +119,6 @@ def array_source(scores: Any, labels: Any = None) -> ArraySource:
         values = np.array([int(value / unit) for value in values.tolist()], np.int64)
     grid = Fraction(1) if is_whole else None
     return ArraySource(values, listed, unit or Fraction(1), grid, typed, fractional=fractional)
-
-
-def is_tensor(scores: Any) -> bool:
-    """Return True for a tensor, or an array of a library that shares its memory by DLPack."""
-    package = type(scores).__module__.partition(".")[0]
-    return package not in ("numpy", *_FRAMES) and hasattr(type(scores), "__dlpack_device__")
 
 
 def is_typed(scores: Any) -> bool:
@@ -191,7 +184,7 @@ def _split_frame(scores: Any) -> tuple[Any, Any]:
         default = scores.index.equals(pandas.RangeIndex(len(scores)))
         return _column_values(scores), None if default else scores.index
     package = type(scores).__module__.partition(".")[0]
-    if package not in sys.modules or package not in _FRAMES:
+    if package not in sys.modules or package not in FRAMES:
         return scores, None
     kind = type(scores).__name__
     if kind in ("DataFrame", "LazyFrame", "Table", "RecordBatch"):
@@ -244,7 +237,7 @@ def _as_array(scores: Any) -> NDArray[Any]:
 
 def _is_buffer(scores: Any) -> bool:
     """Return True for memory with a format, such as an array of Python or ctypes, or an object with `__array__`."""
-    is_frame = type(scores).__module__.partition(".")[0] in _FRAMES
+    is_frame = type(scores).__module__.partition(".")[0] in FRAMES
     if is_frame or isinstance(scores, bytes | bytearray) or hasattr(scores, "dtype"):
         return False
     try:

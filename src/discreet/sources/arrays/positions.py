@@ -130,7 +130,6 @@ class _Range:
         return draw_inside(some, len(scores), lambda positions: self._keep_inside(scores, positions), none)
 
     def _keep_inside(self, scores: NDArray[Any], positions: Ranks) -> Ranks:
-        """Return those positions that are in the range."""
         held = scores[positions]
         below = (held < self.high) | ((held == self.high) & (positions <= self.first))
         above = (held > self.low) | ((held == self.low) & (positions >= self.last))
@@ -196,7 +195,6 @@ def _take_positions(positions: Ranks | None, indices: Ranks) -> Ranks:
 
 
 def _positions_where(scores: NDArray[Any], holds: Callable[[NDArray[Any]], Mask]) -> Ranks:
-    """Return the positions whose scores pass a test."""
     if len(scores) <= BLOCK:
         return holds(scores).nonzero()[0]
     return np.concatenate([start + np.flatnonzero(holds(block)) for start, block in iterate_blocks(scores)])

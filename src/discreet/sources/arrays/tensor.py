@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -43,10 +43,10 @@ class TensorSource(Source):
     scores: Any
     labels: Sequence[Any] | None = None
     typed = True
+    d: int = field(init=False)
 
-    @property
-    def d(self) -> int:
-        return len(self.scores)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "d", len(self.scores))
 
     @property
     def grid(self) -> Fraction | None:  # type: ignore[override]  # a constant in other sources, public here too
@@ -188,7 +188,6 @@ def _where(mask: Any) -> Any:
 
 
 def _to_device(array: NDArray[Any], tensor: Any) -> Any:
-    """Return an array on the device of a tensor."""
     return sys.modules["torch"].from_numpy(np.ascontiguousarray(array)).to(tensor.device)
 
 

@@ -107,7 +107,7 @@ def open_table(
     csv_format: CsvFormat = USUAL,
     user: str | None = None,
 ) -> Opened:
-    """Open a location, a path, a URL, a frame, a relation, an ibis table or a Spark DataFrame.
+    """Open a location, a frame, a relation, an ibis table or a Spark DataFrame.
 
     Parameters
     ----------
@@ -124,14 +124,12 @@ def open_table(
     user
         The column of the users, if the table has one.
     """
-    location = Location.parse(given)
-    is_database = location is not None and location.database is not None
-    if name is not None and not is_database:
+    if isinstance(given, Location) and given.database is not None:
+        return _open_database(given.database, name, argument)
+    if name is not None:
         raise InvalidValueError(f"name must be left out unless {argument} is a connection URL")
-    if location is not None:
-        if location.database is not None:
-            return _open_database(location.database, name, argument)
-        return _open_files(location, argument, wanted, csv_format, user)
+    if isinstance(given, Location):
+        return _open_files(given, argument, wanted, csv_format, user)
     package = type(given).__module__.partition(".")[0]
     if package in ("pandas", "polars", "pyarrow"):
         return _open_frame(given, wanted, argument, user)
@@ -169,7 +167,7 @@ def _open_database(url: str, name: Any, argument: str) -> Opened:
         )
     _import_ibis()
     # The errors of a driver can hold a password, so the handlers only note what failed.
-    missing, failed, is_malformed = False, False, False
+    missing, failed, is_malformed, is_busy = False, False, False, False
     try:
         with warnings.catch_warnings(action="ignore"):
             connection, close = dialect.connect(url)
@@ -177,9 +175,12 @@ def _open_database(url: str, name: Any, argument: str) -> Opened:
         missing = True
     except Exception as error:
         failed, is_malformed = True, dialect.is_file or isinstance(error, ValueError)
+        is_busy = "database is locked" in str(error)
     if missing:
         line = f"pip install {' '.join(map(repr, dialect.packages or (f'ibis-framework[{dialect.name}]',)))}"
         raise MissingExtraError(f"{argument} needs the driver of {dialect.title}: {line}")
+    if is_busy:
+        raise EngineError(f"{dialect.title} is busy: another process has locked the database; try again later")
     if is_malformed:
         raise InvalidValueError(f"{argument} must be the URL of a database, and the one on {dialect.title} is none")
     if failed:

@@ -32,6 +32,7 @@ from discreet.sources.events.group_columns import (
     read_table,
     read_tuples,
 )
+from discreet.sources.events.location import Location
 from discreet.sources.events.periods import UNITS, list_periods, period_column
 from discreet.sources.events.ranges import integers
 
@@ -287,7 +288,7 @@ def suggest_period(column: str) -> str:
 
 
 def parse_groups(text: str | Sequence[str], units: Sequence[str | None] = ()) -> Any:
-    """Parse a range, such as "2026-01..2026-12" or "1..12", into a public list; a file and its column stay text.
+    """Parse a range, such as "2026-01..2026-12" or "1..12", into a public list, and other text into a location.
 
     Several texts, one for each column of `by`, stand for every combination. Messages name the units of the periods that
     `by` asks for.
@@ -298,7 +299,7 @@ def parse_groups(text: str | Sequence[str], units: Sequence[str | None] = ()) ->
     first, dots, last = text.partition("..")
     # A path may have two dots too.
     if not dots or not first or re.search(r"[/\\:]", text):
-        return text
+        return Location.parse_list(text, "groups")
     if re.fullmatch(r"[+-]?[0-9]{1,20}", first) and re.fullmatch(r"[+-]?[0-9]{1,20}", last):
         return integers(int(first), int(last))
     fitting = [name for name, unit in UNITS.items() if unit.parse(first) is not None]

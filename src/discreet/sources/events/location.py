@@ -57,17 +57,21 @@ class FilePath:
         True for a URL.
     in_bucket
         True for a URL whose scheme can list files.
+    is_other_url
+        True for what looks like a URL of something else than files, such as a database.
     """
 
     text: str
     is_remote: bool = False
     in_bucket: bool = False
+    is_other_url: bool = False
 
     @classmethod
     def parse(cls, text: str) -> FilePath:
         """Parse a path, or a URL that has one of `SCHEMES`."""
         scheme, mark, _ = text.partition("://")
-        return cls(text, bool(mark) and scheme in SCHEMES, bool(mark) and scheme in BUCKETS)
+        is_url, is_remote = bool(mark), scheme in SCHEMES
+        return cls(text, is_url and is_remote, is_url and scheme in BUCKETS, is_url and not is_remote)
 
     @cached_property
     def ending(self) -> str | None:
@@ -235,7 +239,7 @@ class Location:
         return cls(paths)
 
     @classmethod
-    def parse_list(cls, given: str | os.PathLike[str] | Location, argument: str) -> Location:
+    def parse_list(cls, given: str | os.PathLike[str], argument: str) -> Location:
         """Parse a public list in a file, such as "movies.csv:movie_id"; a domain can also be "connect:TABLE.COLUMN"."""
         location = cls.parse(given)
         assert location is not None, "text and paths are locations"
@@ -281,11 +285,6 @@ class Location:
                 f"{argument} must be files of one kind, and {given} are of several: name those meant"
             )
         return FoundFiles(files, endings.pop(), given, bool(more) or first.is_several)
-
-
-def has_other_scheme(text: str) -> bool:
-    """Return True if a text looks like a URL of something else than files, such as a database."""
-    return "://" in text and not FilePath.parse(text).is_remote
 
 
 def parse_table_name(given: Any) -> TableName:

@@ -158,6 +158,22 @@ class Lookup:
         self._runs = [sorted(each.items(), reverse=True) for each in found]
         return [([score for score, _ in runs], [count for _, count in runs]) for runs in self._runs]
 
+    def largest_totals(self, count: int) -> list[list[int]]:
+        """Return the `count` largest of the column `total` in each group, with repetitions, in descending order."""
+        import ibis
+
+        scores = self._scores
+        totals = scores.group_by(*self._group_names, "total").agg(items=scores.count())
+        # A run of equal totals is one row, so that `count` rows of each group are enough.
+        place = ibis.row_number().over(ibis.window(group_by=self._group_names, order_by=ibis.desc(totals.total)))
+        numbered = totals.mutate(place=place)
+        fetched = numbered.filter(numbered.place < count).to_pyarrow()
+        found: list[list[tuple[int, int]]] = [[] for _ in range(self._groups or 1)]
+        for group, total, items in _iterate_columns(fetched, "grp", "total", "items"):
+            found[group].append((int(total), int(items)))
+        runs = [sorted(each, reverse=True) for each in found]
+        return [[total for total, items in each for _ in range(min(items, count))][:count] for each in runs]
+
     def items(self, ranks: Sequence[Ranks]) -> list[list[Any]]:
         """Return the labels at these ranks of each group, in order."""
         # In partition selection, the number of ranks is the number of discovered items, which no statement may show.

@@ -310,15 +310,14 @@ def read_parquet(
     user
         The column of the users.
     """
+    paths = [file.literal for file in files]
     if not several:
-        if _cuts_nanoseconds(connection, files, user):
+        if _cuts_nanoseconds(connection, paths[0], user):
             raise InvalidTypeError(
                 f"user must not be a column of nanoseconds with a time zone, as {quote(user)} is: DuckDB cuts them to "
                 "microseconds; write it without the zone"
             )
-        table = connection.read_parquet(
-            [file.literal for file in files], hive_partitioning=True, hive_types_autocast=False
-        )
+        table = connection.read_parquet(paths, hive_partitioning=True, hive_types_autocast=False)
         return table, frozenset(_partition_columns(files[0]))
     import ibis
 
@@ -328,17 +327,17 @@ def read_parquet(
     # Files with the same columns, types and partitions are read together.
     listed = connection.con.execute(
         "SELECT file_name, name, coalesce(duckdb_type, ''), coalesce(num_children, 0) FROM parquet_schema(?)",
-        [[file.literal for file in files]],
+        [paths],
     ).fetchall()
     schemas, groups = defaultdict(list), defaultdict(list)
     for file_name, *column in listed:
         schemas[file_name].append(tuple(column))
     for file in files:
-        groups[tuple(schemas[file.text]), tuple(_partition_columns(file))].append(file)
+        groups[tuple(schemas[file.text]), tuple(_partition_columns(file))].append(file.literal)
     for (_, partitions), group in groups.items():
-        paths = ", ".join(_literal(file.literal) for file in group)
+        listed_here = ", ".join(map(_literal, group))
         partitioned = str(bool(partitions)).lower()
-        reader = f"read_parquet([{paths}], hive_partitioning = {partitioned}, hive_types_autocast = false)"
+        reader = f"read_parquet([{listed_here}], hive_partitioning = {partitioned}, hive_types_autocast = false)"
         types = {row[0]: row[1] for row in connection.con.execute(f"DESCRIBE FROM {reader}").fetchall()}
         # Other columns are not selected, because ibis would fail on a type that it does not know.
         selected = []
@@ -349,7 +348,7 @@ def read_parquet(
                 is_nested = dtype.endswith("]") or dtype.startswith(("STRUCT", "UNION", "MAP"))
                 selected.append(f"TRY(encode({quoted}::VARCHAR)) AS {quoted}" if is_nested else quoted)
         part = connection.sql(f"SELECT {', '.join(selected) or '0 AS discreet_row'} FROM {reader}")  # noqa: S608  # all quoted
-        if _cuts_nanoseconds(connection, group, user):
+        if _cuts_nanoseconds(connection, group[0], user):
             # Truncation may have merged users, so these files have no users.
             part = part.mutate(**{each: empty for each in part.columns if each.casefold() == str(user).casefold()})
         parts.append(spell_columns(part, spelled))
@@ -365,10 +364,10 @@ def read_parquet(
     return connection.create_view(name, joined.mutate(**others)), frozenset(columns.values())
 
 
-def _cuts_nanoseconds(connection: Any, files: Sequence[FilePath], user: str | None) -> bool:
-    """Return True if the users of files of one schema are zoned nanoseconds, which DuckDB cuts to microseconds."""
+def _cuts_nanoseconds(connection: Any, path: str, user: str | None) -> bool:
+    """Return True if the users of a file are zoned nanoseconds, which DuckDB cuts to microseconds."""
     query = "SELECT name, logical_type FROM parquet_schema(?) WHERE logical_type LIKE '%isAdjustedToUTC=1%NANOS=Nano%'"
-    found = connection.con.execute(query, [[files[0].literal]]).fetchall()
+    found = connection.con.execute(query, [[path]]).fetchall()
     return any(name.casefold() == str(user).casefold() for name, _ in found)
 
 

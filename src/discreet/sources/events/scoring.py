@@ -9,18 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import Any
-
-import numpy as np
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.privacy import Sensitivity, exact, positive
 from discreet.sources.events.cells import is_missing, is_untyped, read_cell
-from discreet.sources.events.connect import Opened
 from discreet.sources.events.dialects.base import Dialect
 from discreet.sources.events.domain import ListedDomain
-from discreet.sources.events.engine import ask
 from discreet.sources.events.group_keys import GroupSplit
 from discreet.sources.events.ranges import Integers
 
@@ -280,34 +275,6 @@ class Scoring(RowReading):
         return by_user if most is None else keep_first_items(by_user, self.ordinals, most, within)
 
 
-def number_items(domain: Integers | ListedDomain, opened: Opened) -> Any:
-    """Return the items of a domain with their ordinals, on the engine of the events; a range is returned as it is."""
-    if isinstance(domain, Integers):
-        return domain
-    return adopt_ordinals(read_in_order(domain, opened)["item"], opened)
-
-
-def read_in_order(domain: ListedDomain, opened: Opened) -> Any:
-    """Return the rows of a domain as an Arrow table, in the order of the items.
-
-    Arrow sorts by size or code point; engines sort text by rules of their own.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    backend = opened.table.get_backend()
-    rows = ask(opened.engine, "reading the domain", partial(backend.to_pyarrow, domain.table)).combine_chunks()
-    items = rows["item"].combine_chunks()
-    return rows.take(pc.array_sort_indices(items.cast(pa.uint8()) if domain.kind == "boolean" else items))
-
-
-def adopt_ordinals(items: Any, opened: Opened) -> Any:
-    """Return sorted items, each with its ordinal, as a table on the engine of the events."""
-    import pyarrow as pa
-
-    return opened.adopt(pa.table({"item": items, "ordinal": np.arange(len(items)) & MASK}))
-
-
 def join_ordinals(rows: Any, ordinals: Any, dialect: Dialect) -> Any:
     """Return the rows of items in the domain, each with the ordinal of its item; items of text are bytes."""
     if not isinstance(ordinals, Integers):
@@ -332,7 +299,7 @@ def keep_first_items(pairs: Any, ordinals: Any, most: int, within: Sequence[str]
     pairs
         One row for each user and item, with the ordinal of the item.
     ordinals
-        The numbered items, as `number_items` returns them.
+        The numbered items, with their ordinals, or a range.
     most
         The maximum number of rows to keep.
     within

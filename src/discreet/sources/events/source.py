@@ -244,4 +244,4 @@ def _locate(given: Any, argument: str) -> Any:
     """Parse a public list that is a file or a table of the database; return any other list as it is."""
     if isinstance(given, Product):
         return Product(tuple(_locate(each, argument) for each in given.lists))
-    return Location.parse_list(given, argument) if isinstance(given, str | os.PathLike | Location) else given
+    return Location.parse_list(given, argument) if isinstance(given, str | os.PathLike) else given

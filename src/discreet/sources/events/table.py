@@ -20,10 +20,12 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import numpy as np
+
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.exact.arrays import Ranks
 from discreet.mechanisms.tally import Selection, Tally
-from discreet.privacy import Sensitivity
+from discreet.privacy import OF_COUNTS, Sensitivity
 from discreet.sources.base import GroupedSource, OpeningTime, Source
 from discreet.sources.clipped import ClippableSource, ClippedSource
 from discreet.sources.events.cells import has_reading
@@ -40,10 +42,7 @@ from discreet.sources.events.scoring import (
     RowReading,
     Scoring,
     Steps,
-    adopt_ordinals,
-    number_items,
     pair_scores,
-    read_in_order,
 )
 
 if TYPE_CHECKING:
@@ -120,7 +119,7 @@ class EventTable(ABC):
     def __init__(self, question: Question) -> None:
         opened, steps = question.opened, question.steps
         self._question, self._opened, self._columns, self._steps = question, opened, question.columns, steps
-        self._sensitivity = Sensitivity() if steps is None else steps.sensitivity
+        self._sensitivity = OF_COUNTS if steps is None else steps.sensitivity
         self._grid: Fraction = Fraction(1) if steps is None else steps.resolution
         self._lock, self._process = threading.RLock(), os.getpid()
         self._where = question.where
@@ -244,6 +243,25 @@ class ListedEventTable(EventTable):
                 'read that column as .astype("Int64"), as .astype("string") or with Arrow'
             )
 
+    def _read_in_order(self, domain: ListedDomain) -> Any:
+        """Return the rows of the domain as an Arrow table, in the order of the items.
+
+        Arrow sorts by size or code point; engines sort text by rules of their own.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        backend, table = self._opened.table.get_backend(), domain.table
+        rows = ask(self._opened.engine, "reading the domain", lambda: backend.to_pyarrow(table)).combine_chunks()
+        items = rows["item"].combine_chunks()
+        return rows.take(pc.array_sort_indices(items.cast(pa.uint8()) if domain.kind == "boolean" else items))
+
+    def _adopt_ordinals(self, items: Any) -> Any:
+        """Return sorted items, each with its ordinal, as a table on the engine of the events."""
+        import pyarrow as pa
+
+        return self._opened.adopt(pa.table({"item": items, "ordinal": np.arange(len(items)) & MASK}))
+
     def _make_scoring(self, max_items_per_user: int | None, ordinals: Any) -> Scoring:
         """Return the rule that turns rows into scores; `ordinals` numbers the items of the domain if that is needed."""
         return Scoring(
@@ -272,17 +290,15 @@ class TableSource(ListedEventTable, ClippableSource):
     def __init__(self, question: Question, domain: Any, label: str | None, max_items_per_user: int | None) -> None:
         super().__init__(question, domain, label)
         self.sensitivity, self.grid, self.adjacency = self._sensitivity, self._grid, question.adjacency
-        self.max_items_per_user = most = max_items_per_user
-        self._scoring = self._make_scoring(most, None if most is None else self._ordinals)
+        self.d, self.max_items_per_user = self._domain.d, max_items_per_user
+        numbered = None if max_items_per_user is None else self._ordinals
+        self._scoring = self._make_scoring(max_items_per_user, numbered)
 
     @cached_property
     def _ordinals(self) -> Any:
         """The ordinal of each item in the order that decides which items of a user are kept."""
-        return number_items(self._domain, self._opened)
-
-    @property
-    def d(self) -> int:
-        return self._domain.d
+        domain = self._domain
+        return domain if isinstance(domain, Integers) else self._adopt_ordinals(self._read_in_order(domain)["item"])
 
     def __repr__(self) -> str:
         return f"TableSource({self.d:,} items, {', '.join(f'{role}={name!r}' for role, name in self._columns.items())})"
@@ -384,9 +400,9 @@ class GroupedTableSource(ListedEventTable, GroupedSource):
         if not isinstance(listed, Integers):
             if listed.d > MASK + 1:
                 raise InvalidValueError(f"domain must hold at most 2^31 items with by, not {listed.d}, or be integers")
-            rows = read_in_order(listed, self._opened)
+            rows = self._read_in_order(listed)
             self._labels = rows["label" if listed.labelled else "item"].combine_chunks()
-            ordinals, self._numbers = adopt_ordinals(rows["item"], self._opened), Integers(0, listed.d - 1)
+            ordinals, self._numbers = self._adopt_ordinals(rows["item"]), Integers(0, listed.d - 1)
         member = GroupMember(self._domain, self._labels, self._grid, self._sensitivity)
         member.adjacency, member.max_items_per_user = question.adjacency, max_items_per_user
         self.members = [member] * len(self.keys)
@@ -416,11 +432,8 @@ class GroupMember(Source):
     """The public facts about one group of events; all groups are released at once."""
 
     def __init__(self, domain: Integers | ListedDomain, labels: Any, grid: Fraction, sensitivity: Sensitivity) -> None:
-        self._domain, self._labels, self.grid, self.sensitivity = domain, labels, grid, sensitivity
-
-    @property
-    def d(self) -> int:
-        return self._domain.d
+        self._domain, self._labels, self.d = domain, labels, domain.d
+        self.grid, self.sensitivity = grid, sensitivity
 
     def tally(self) -> Tally:
         self._refuse()

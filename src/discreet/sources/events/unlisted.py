@@ -1,16 +1,17 @@
-"""Query items that nobody listed: the number of users for whom each counts, and its score among all users.
+"""Query items that nobody listed: the number of users for whom each counts, or their weights, and its score among all.
 
 An item counts for a user if at most l of the user's items have a hash not above its own: the l items with the least
 hashes, except that equal hashes count together or not at all. The hash of the key, the user and the item is the first
 48 bits of MD5, which all engines compute alike. It depends on the user, so that no item is lucky for all users. Privacy
 does not depend on the hash: a user's rows and the key alone decide which items count, and there are at most l of them.
+With weights, each of the m items of a user that count, in all groups together, adds floor(G / sqrt(m)) whole steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy as np
 
 from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Ranks
+from discreet.mechanisms.weighted_discovery import WEIGHT_STEPS
 from discreet.sources.discovered import SPELLINGS, Discovered, FoundItems, UnlistedGroups, UnlistedSource
 from discreet.sources.events.cells import LARGEST_EXACT, null_unless, read_cell
 from discreet.sources.events.engine import ask
@@ -39,14 +41,23 @@ class UnlistedScoring(RowReading):
         The contribution bound in items for finding them.
     drops_long_numbers
         True if whole numbers beyond 2^53 are not items, because the column may have become one of floats.
+    is_weighted
+        True if users add weights that depend on how many of their items count, in place of 1 each.
+    with_uncounted
+        True if items that count for nobody are in the result too.
     """
 
     spelling: str
     max_items_per_user: int
     drops_long_numbers: bool
+    is_weighted: bool = False
+    with_uncounted: bool = False
 
     def find_items(self, table: Any, key: str) -> Any:
-        """Return the items that count for somebody, as columns `item`, `score` (the number of users) and `total`."""
+        """Return the items as columns `item`, `score` (its users for whom it counts, or their weights) and `total`.
+
+        Items that count for nobody are left out, unless `with_uncounted` is set.
+        """
         rows = self.drop_gaps(table.select(**self.read_rows(table)))
         return self._count_users(self._add_up_by_user(rows), table, key)
 
@@ -84,14 +95,24 @@ class UnlistedScoring(RowReading):
         return rows.group_by("who", *within, "item").agg(total=rows.steps.sum())
 
     def _count_users(self, by_user: Any, table: Any, key: str, within: Sequence[str] = ()) -> Any:
-        """Return the number of users for whom each item counts, and its score among all users."""
+        """Return the number of users for whom each item counts, or their weights, and its score among all users."""
         import ibis
 
         hashed = self.clip_totals(by_user).mutate(hash=self._hash(by_user, table, key))
         # Equal hashes count together or not at all: a second sort key would cost a tenth of the query.
         so_far = ibis.range_window(preceding=None, following=0, group_by=["who", *within], order_by=hashed.hash)
         ranked = hashed.mutate(counts=hashed.count().over(so_far) <= self.max_items_per_user)
-        users = ranked.counts.ifelse(1, 0).cast("int32").sum().cast("int64")
+        added: Any = 1
+        if self.is_weighted:
+            by_who = ibis.window(group_by="who")
+            if within:
+                ranked = ranked.mutate(own=ranked.counts.ifelse(1, 0).sum().over(by_who))
+            else:
+                # If hashes are equal, fewer items may count than this, and the weights are only lower.
+                own = ibis.least(hashed.count().over(by_who), self.max_items_per_user)
+                ranked = hashed.mutate(counts=hashed.count().over(so_far) <= self.max_items_per_user, own=own)
+            added = weigh_on_engine(ranked.own)
+        users = ranked.counts.ifelse(added, 0).cast("int32").sum().cast("int64")
         scored = ranked.group_by(*within, "item").agg(users=users, total=self.sum_users(ranked).cast("int64"))
         counting = self._drop_uncounted(scored)
         item = counting.item
@@ -100,7 +121,7 @@ class UnlistedScoring(RowReading):
 
     def _drop_uncounted(self, scored: Any) -> Any:
         """Drop the items that count for nobody: they may exist because of a user beyond the contribution bound."""
-        return scored.filter(scored.users > 0)
+        return scored if self.with_uncounted else scored.filter(scored.users > 0)
 
     def _hash(self, by_user: Any, table: Any, key: str) -> Any:
         """Return the hash that decides which items of a user count, in an order that is the same on every engine."""
@@ -117,16 +138,33 @@ class UnlistedScoring(RowReading):
         return self.dialect.hash_texts(ibis.literal(key), named, ibis.literal("/"), item)
 
 
+def weigh_on_engine(own: Any) -> Any:
+    """Return floor(G / sqrt(m)) for a column m, and for m = 0 what m = 1 has, exactly on every engine.
+
+    If G / sqrt(m) is below a whole number n, then n^2 m - G^2 >= 1, and n is more than 2^-22 above it for m up to G^2.
+    Adding 2^-24 thus reaches n only from a rounding error of more than half of that, and makes up for a smaller one.
+    """
+    import ibis
+
+    root = ibis.greatest(own.cast("float64"), 1.0).sqrt()
+    return (WEIGHT_STEPS / root + 2.0**-24).floor().cast("int32")
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class UnlistedTableSnapshot:
-    """The items that count for somebody, in one temporary table of an engine."""
+    """The items, in one temporary table of an engine; those that count for nobody are there for a shortfall alone."""
 
     lookup: Lookup
     engine: str
 
     def runs(self) -> list[tuple[Ranks, Ranks]]:
         runs = ask(self.engine, "counting the items", self.lookup.runs)
-        return [(np.array(users, np.int64), np.array(items, np.int64)) for users, items in runs]
+        # An item that counts for nobody is never found. Its run, of zero users, is the last one.
+        counted = [([u for u in users if u > 0], items) for users, items in runs]
+        return [(np.array(users, np.int64), np.array(items[: len(users)], np.int64)) for users, items in counted]
+
+    def largest_scores(self, count: int) -> list[list[int]]:
+        return ask(self.engine, "finding the largest scores", lambda: self.lookup.largest_totals(count))
 
     def items(self, kept: list[Ranks]) -> list[FoundItems]:
         found = ask(self.engine, "looking up the items", lambda: self.lookup.items(kept))
@@ -136,8 +174,9 @@ class UnlistedTableSnapshot:
 class UnlistedTable(EventTable, UnlistedSource):
     """Scores of items to be found in a table of events.
 
-    The temporary table has a row for each item that counts for somebody. Only the run-length encoding of the numbers of
-    users leaves the engine, and then the items that were drawn to be kept, with their scores.
+    The temporary table has a row for each item that counts for somebody, and for a shortfall for every item. Only the
+    run-length encoding of the numbers of users leaves the engine, the largest scores for a shortfall, and then the
+    items that were drawn to be kept, with their scores.
     """
 
     _scoring: UnlistedScoring
@@ -160,6 +199,7 @@ class UnlistedTable(EventTable, UnlistedSource):
             dialect=opened.dialect,
             spelling=terms.spelling,
             max_items_per_user=terms.max_items_per_user,
+            is_weighted=terms.is_weighted,
             # A gap in a pandas column turns whole numbers into floats, which merges those beyond 2^53.
             drops_long_numbers=opened.is_pandas
             and columns["item"] in opened.undeclared
@@ -170,19 +210,22 @@ class UnlistedTable(EventTable, UnlistedSource):
         return {**self.describe_question(), **self.terms.description()}
 
     @contextmanager
-    def snapshot(self, key: str) -> Iterator[UnlistedTableSnapshot]:
+    def snapshot(self, key: str, with_uncounted: bool = False) -> Iterator[UnlistedTableSnapshot]:
         with self.exclusive():
             try:
                 self.close()
-                scores = ask(self._opened.engine, "finding the items", lambda: self.make_query(key).cache())
+                scores = ask(
+                    self._opened.engine, "finding the items", lambda: self.make_query(key, with_uncounted).cache()
+                )
                 groups = None if self._split is None else len(self._split.groups.keys)
                 self._lookups.append(Lookup(scores, self.terms.kind, None, groups))
                 yield UnlistedTableSnapshot(self._lookups[-1], self._opened.engine)
             finally:
                 self.close()
 
-    def make_query(self, key: str = "") -> Any:
-        return self._scoring.find_items(self._table, key)
+    def make_query(self, key: str = "", with_uncounted: bool = False) -> Any:
+        scoring = replace(self._scoring, with_uncounted=with_uncounted)
+        return scoring.find_items(self._table, key)
 
 
 class UnlistedGroupTable(UnlistedTable, UnlistedGroups):
@@ -199,6 +242,7 @@ class UnlistedGroupTable(UnlistedTable, UnlistedGroups):
     def description(self) -> dict[str, Any]:
         return {**super().description(), **self._split.description()}
 
-    def make_query(self, key: str = "") -> Any:
+    def make_query(self, key: str = "", with_uncounted: bool = False) -> Any:
         again = self._filter(self._opened.table.view())
-        return self._scoring.find_items_by_group(self._table, again, self._split, key)
+        scoring = replace(self._scoring, with_uncounted=with_uncounted)
+        return scoring.find_items_by_group(self._table, again, self._split, key)

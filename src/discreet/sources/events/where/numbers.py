@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
-from decimal import MAX_PREC, Context, Decimal
+from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from typing import Any, NoReturn
@@ -23,7 +23,7 @@ import numpy as np
 
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.sources.events.dialects.base import Dialect
-from discreet.sources.events.where.grammar import Node, refuse, sql
+from discreet.sources.events.where.grammar import Node, sql
 
 MOST = 2**63 - 1
 """Largest absolute value of a result of arithmetic, the range of 64-bit integers; a larger one is NULL on every engine.
@@ -159,16 +159,6 @@ def find_grid(dialect: Dialect, value: Value) -> Grid | None:
 def may_be_huge(dtype: dt.DataType) -> bool:
     """Return True for decimal(38, 0), the type that ibis also gives to a HUGEINT of DuckDB, which does not fit it."""
     return bool(dtype.is_decimal() and (dtype.precision, dtype.scale) == (38, 0))
-
-
-def number_literal(node: Node) -> Value:
-    """Return a number literal with the exact value that is written."""
-    if not re.fullmatch(r"(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", node.this, re.ASCII | re.IGNORECASE):
-        refuse(node)
-    number = Decimal(node.this).normalize(Context(MAX_PREC))
-    if len(number.as_tuple().digits) > 38:
-        raise InvalidValueError(f"where must hold numbers of at most 38 digits, not {sql(node)}")
-    return Value("number", node, literal=Fraction(number))
 
 
 def calculate(dialect: Dialect, how: Callable[[Any, Any], Any], left: Value, right: Value, node: Node) -> Value:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import MAX_PREC, Context, Decimal
 from fractions import Fraction
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
@@ -39,7 +41,6 @@ from discreet.sources.events.where.numbers import (
     calculate,
     find_grid,
     moment_literal,
-    number_literal,
     refuse_mismatch,
     unify_moments,
     unify_numbers,
@@ -257,9 +258,15 @@ class Reader:
         )
 
     def literal(self, node: Node) -> Value:
+        """Return a string, or a number with the exact value that is written."""
         if node.is_string:
             return Value("string", node, ibis.literal(node.this, dt.string), node.this)
-        return number_literal(node)
+        if not re.fullmatch(r"(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", node.this, re.ASCII | re.IGNORECASE):
+            refuse(node)
+        number = Decimal(node.this).normalize(Context(MAX_PREC))
+        if len(number.as_tuple().digits) > 38:
+            raise InvalidValueError(f"where must hold numbers of at most 38 digits, not {sql(node)}")
+        return Value("number", node, literal=Fraction(number))
 
     def boolean(self, node: Node) -> Value:
         return Value("boolean", node, ibis.literal(bool(node.this)), bool(node.this))
@@ -574,7 +581,6 @@ def _combine_balanced(combine: Callable[[Any, Any], Any], parts: list[Any]) -> A
 
 
 def _is_null(value: Value) -> Any:
-    """Return the expression that tests a value for NULL."""
     if value.cell is not None:
         return is_missing(value.cell)
     return ibis.literal(value.kind == "NULL") if value.expr is None else _parenthesize(value).isnull()

@@ -1,0 +1,127 @@
+"""The interface of partition selection: find items that nobody listed, with (epsilon, delta)-differential privacy.
+
+A method adds up a whole number for each item, the sum of what the item's users count, and keeps the item with a
+probability that depends on that sum alone, independently of all others. `discovery` counts users and adds Laplace
+noise; `weighted_discovery` adds up weights and Gaussian noise. Other code calls this interface and knows no method.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from flint import arb
+
+from discreet.exact.arrays import Ranks
+from discreet.exact.entropy import Entropy
+from discreet.text import count_with_commas
+
+HARDLY = Fraction(1, 10)
+"""An item kept with a smaller probability is called hardly seen; one left out with a smaller one, always seen."""
+
+
+@dataclass(frozen=True)
+class PartitionSelection(ABC):
+    """The parameters of partition selection; all are public, and fixed before any data are read.
+
+    `make_discovery` validates the input of a caller.
+
+    Attributes
+    ----------
+    epsilon, delta
+        The cost of finding the items, in all groups together.
+    max_items_per_user
+        The number of items of a user that count, in each group.
+    adjacency
+        "add-remove" or "swap".
+    max_groups_per_user
+        The number of groups a user may be in; 1 without groups, or if every user is in one.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    max_items_per_user: int
+    adjacency: str = "add-remove"
+    max_groups_per_user: int = 1
+
+    method: ClassVar[str]
+    """The name of the method for callers."""
+    largest_threshold: ClassVar[int]
+    """A larger threshold is refused, because its sums would not fit 64 bits."""
+
+    @cached_property
+    @abstractmethod
+    def threshold(self) -> int:
+        """The approximate number of people that an item needs to be found."""
+
+    @property
+    @abstractmethod
+    def zcdp(self) -> Fraction:
+        """The rho of delta-approximate zero-concentrated differential privacy, in all groups together."""
+
+    @abstractmethod
+    def keep_probability(self, total: int) -> arb:
+        """Return a ball around the probability of keeping an item whose users add up to `total`."""
+
+    @abstractmethod
+    def sample_kept(self, entropy: Entropy, totals: Ranks, items: Ranks) -> Ranks:
+        """Draw the number of items kept in each run, with the distribution of one independent noise per item.
+
+        Parameters
+        ----------
+        entropy
+            The source of randomness.
+        totals
+            The sum of what the users of each item of a run count. Items of sum 0 are never kept.
+        items
+            The number of items of each run. Given the number kept, every subset of that size is equally likely.
+        """
+
+    def sample_kept_ranks(self, entropy: Entropy, totals: Ranks, items: Ranks) -> Ranks:
+        """Draw the kept items, as ranks in ascending order, if the runs follow each other.
+
+        The parameters are those of `sample_kept`; the kept items of a run are a uniform subset.
+        """
+        kept = self.sample_kept(entropy, totals, items)
+        first = np.cumsum(items) - items
+        some = np.flatnonzero((kept > 0) & (kept < items))
+        sizes, counts = items[some].tolist(), kept[some].tolist()
+        drawn = [
+            at + entropy.subset(count, size - 1)
+            for at, size, count in zip(first[some].tolist(), sizes, counts, strict=True)
+        ]
+        # Runs that are kept whole need no bits, and most of hundreds of thousands of weight sums have one item.
+        whole = np.flatnonzero(kept == items)
+        within = np.arange(items[whole].sum()) - np.repeat(np.cumsum(items[whole]) - items[whole], items[whole])
+        return np.sort(np.concatenate([np.repeat(first[whole], items[whole]) + within, *drawn]))
+
+    @abstractmethod
+    def share_of_group(self) -> Self:
+        """Return the discovery of one group, with the cost to that group alone."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the discovery as JSON values; delta and adjacency are those of the guarantee."""
+        groups = {} if self.max_groups_per_user == 1 else {"max_groups_per_user": self.max_groups_per_user}
+        return {"epsilon": str(self.epsilon), "max_items_per_user": self.max_items_per_user, **groups}
+
+    @abstractmethod
+    def describe_threshold(self) -> str:
+        """Return a sentence or two on the meaning of the threshold for an item."""
+
+    def describe_noise(self) -> str:
+        """Return a sentence that names the noise, or an empty text where statements have never named it."""
+        return ""
+
+    @property
+    def _sides(self) -> int:
+        """The number of users whose items differ between neighbouring datasets."""
+        return 2 if self.adjacency == "swap" else 1
+
+
+def about(people: int) -> str:
+    """Return a number of people rounded to two digits."""
+    return count_with_commas(round(people, 2 - len(str(people))))
