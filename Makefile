@@ -5,6 +5,7 @@
 # make bench-compare  measures again, and prints what got worse since the last committed results, or with
 #                     AGAINST=REVISION since that revision, measured on this machine; PARTS="start tables" measures less
 # make study  compares all mechanisms on made-up scores, and writes report/index.html
+# make gallery  photographs all that readers see: every plot, and pages of a site in both languages, into report/gallery
 # make docs   builds the documentation, with its pictures, into site/; make docs-check looks at it
 # make package  builds the wheel, and tries it in an empty environment, README and types included
 # make fuzz   looks for inputs that break discreet, for SECONDS=60 in all
@@ -20,7 +21,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 TESTS ?= -n auto
 SECONDS ?= 60
 
-.PHONY: demo test quick test-long test-torch soak lint bench bench-full bench-compare study docs docs-check package fuzz peers self-test mutants house clean
+.PHONY: demo gallery test quick test-long test-torch soak lint bench bench-full bench-compare study docs docs-check package fuzz peers self-test mutants house clean
 
 EVENTS := select demo/ratings.parquet --user user_id --item movie_id --where "stars = 5" \
   --domain demo/movies.csv:movie_id --label title --ledger demo/budget.db
@@ -81,11 +82,15 @@ study: .venv/.installed-plot
 	@$(BIN)/discreet study --out report
 	@echo 'Open report/index.html in a browser.'
 
+gallery: .venv/.installed-test
+	@$(BIN)/python tools/gallery.py report/gallery
+
 # The pages need nothing from elsewhere to be built or read.
 docs: .venv/.installed-docs
 	@$(BIN)/python docs/_build/pictures.py
 	@$(BIN)/python docs/_build/navigation.py docs/pictures
 	@$(BIN)/python docs/_build/command_line.py > docs/cli.md
+	@$(BIN)/python docs/_build/charts_keys.py docs/pictures
 	@$(BIN)/python docs/_build/notebook_page.py docs
 	@rm -rf site && $(BIN)/zensical build --strict --clean
 	@echo 'Open site/index.html in a browser.'
@@ -111,7 +116,7 @@ house: .venv/.installed-test
 	@$(BIN)/python tools/house.py $(REVS:%=--rev %) $(ARGS)
 
 clean:
-	rm -rf .venv .venv-peers .venv-torch mutants demo report site docs/cli.md docs/notebook.md docs/pictures dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-peers .venv-sail .venv-torch mutants demo report site docs/cli.md docs/notebook.md docs/pictures dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("discreet needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
@@ -137,6 +142,12 @@ clean:
 .venv/.installed-mutants: .venv/bin/python pyproject.toml
 	@$(PIP) install -e ".[mutants]"
 	@touch $@ .venv/.installed-test .venv/.installed
+
+# Its package of pyspark is that of Spark 4, without Java.
+.venv-sail/.installed: pyproject.toml
+	@$(PYTHON) -m venv .venv-sail
+	@.venv-sail/bin/python -m pip --quiet --disable-pip-version-check install -e . "pysail>=0.7,<0.8" "pyspark-client>=4.2,<5"
+	@touch $@
 
 .venv-torch/.installed: pyproject.toml
 	@$(PYTHON) -m venv .venv-torch

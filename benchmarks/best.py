@@ -31,7 +31,7 @@ OF_COUNTS = discreet.Sensitivity(down=0, up=1)
 
 def main() -> None:
     """Print a row for each vector, k and goal, and the worst ratio."""
-    found, columns = vectors(), ("scores", "k", "goal", "plan", "best", "ratio", "best by")
+    found, columns = vectors(), ("scores", "k", "goal", "plan", "ratio to the best", "best gamma")
     print("| " + " | ".join(columns) + " |")
     print("|" + " --- |" * len(columns))
     worst = 0.0
@@ -59,8 +59,8 @@ def show(name: str, scores: np.ndarray, k: int, goal: str) -> float:
         return 0.0
     best, mechanism = search(scores, k, goal, float(plan.epsilon))
     planned = float(plan.epsilon)
-    by = f"gamma = {mechanism.gamma}" if isinstance(mechanism, discreet.Canonical) else repr(mechanism)
-    print(f"| {name} | {k} | {goal} | {planned:.4g} | {best:.4g} | {planned / best:.3f} | {by} |", flush=True)
+    by = mechanism.gamma if isinstance(mechanism, discreet.Canonical) else repr(mechanism)
+    print(f"| {name} | {k} | {goal} | {planned:.4g} | {planned / best:.3f} | {by} |", flush=True)
     return planned / best
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import stats
 
 import discreet
-from discreet.release.padding import default_period
+from discreet.release.topk import default_period
 
 SIZES = [(10_000, 100, "1"), (10_000, 100, "0.01"), (17_770, 1000, "0.01"), (1_000_000, 1000, "1")]
 

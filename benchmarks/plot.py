@@ -13,7 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullLocator
 
-from discreet.study.charts import INK, STYLE
+from discreet.release.theme import Theme
+
+INK, STYLE = Theme().ink, Theme().settings()
 
 # The colours of Okabe and Ito are safe for colour-blind readers. Peers are dashed, and every line has its own marker.
 LINES = {

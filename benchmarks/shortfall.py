@@ -19,12 +19,14 @@ TARGET = 1.05
 
 
 def rows(run: Run) -> Rows:
-    """Arrays of two sizes and two shapes, and events in Parquet, listed and found."""
+    """Arrays of two sizes and two shapes, scores with names, and events in Parquet, listed and found."""
     for d, repeats in ((10**4, 400), (run.size(10**7), 9)):
         rng = np.random.default_rng(5)
         for name, scores in (("Zipf", zipf(d)), ("uniform counts", rng.integers(0, 10**6, d))):
             shuffled = rng.permutation(scores)
             yield compare(f"{power(d)} scores, {name}, k = 100", lambda scores=shuffled: scores, 100, repeats)
+    named = {f"item {item}": score for item, score in enumerate(zipf(10**4).tolist())}
+    yield compare(f"{power(10**4)} scores with names, Zipf, k = 100", lambda: named, 100, 100)
     with tempfile.TemporaryDirectory() as folder:
         path, events = Path(folder) / "events.parquet", run.size(2 * 10**6, 2 * 10**7)
         make_events(path, events)

@@ -7,6 +7,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,11 @@ def rows(run: Run) -> Rows:
         yield from parquet(path, repeats)
         yield from delimited(Path(folder) / "events.csv", run)
         yield from postgres(pq.read_table(path).slice(0, run.size(2 * 10**6)), repeats)
+        yield from datafusion(pq.read_table(path), repeats)
+        if find_spec("chdb"):
+            yield from clickhouse(pq.read_table(path), repeats)
+        if "MARIADB_URL" in os.environ:
+            yield from mariadb(pq.read_table(path).slice(0, run.size(2 * 10**6)), repeats)
     yield from huge_domain(run.size(2 * 10**5, 10**6), repeats)
 
 
@@ -142,6 +148,66 @@ def fill(connection: Any, events: pa.Table) -> None:
     with connection.con.cursor() as cursor, cursor.copy("COPY events FROM STDIN (FORMAT csv)") as copy:
         copy.write(lines.getvalue().to_pybytes())
     connection.con.commit()
+
+
+QUERY = "SELECT item_id, count(DISTINCT user_id) FROM events GROUP BY item_id"
+
+
+def datafusion(events: pa.Table, repeats: int) -> Rows:
+    """Events in memory, on DataFusion."""
+    connection = ibis.datafusion.connect()
+    table = connection.create_table("events", events)
+
+    def private() -> None:
+        source = discreet.events(table, user="user_id", item="item_id", domain=list(range(ITEMS)))
+        discreet.top_k(source, k=100, epsilon=1)
+
+    times = medians({"bare": lambda: connection.con.sql(QUERY).collect(), "release": private}, repeats)
+    what = f"{many(len(events))} events, DataFusion"
+    yield Row(what, times["release"] / times["bare"], "bare queries", 1.3, one=times["bare"])
+
+
+def clickhouse(events: pa.Table, repeats: int) -> Rows:
+    """Events in memory, on ClickHouse in this process."""
+    connection = ibis.clickhouse.connect(interface="chdb", path=":memory:")
+    connection.con.command("CREATE TABLE events (user_id Int64, item_id Int64) ENGINE = Memory")
+    connection.con.insert_arrow("events", events)
+    table = connection.table("events")
+
+    def private() -> None:
+        source = discreet.events(table, user="user_id", item="item_id", domain=list(range(ITEMS)))
+        discreet.top_k(source, k=100, epsilon=1)
+
+    times = medians({"bare": lambda: connection.con.query(QUERY).result_rows, "release": private}, repeats)
+    what = f"{many(len(events))} events, ClickHouse"
+    yield Row(what, times["release"] / times["bare"], "bare queries", 1.3, one=times["bare"])
+
+
+def mariadb(events: pa.Table, repeats: int) -> Rows:
+    """Events on the MariaDB server at MARIADB_URL, in a table that is made and dropped."""
+    from discreet.sources.events.dialects.mysql import DIALECT
+
+    url, name = os.environ["MARIADB_URL"], "discreet_benchmark"
+    connection, close = DIALECT.connect(url)
+    with tempfile.TemporaryDirectory() as folder, connection.con.cursor() as cursor:
+        csv.write_csv(events, Path(folder) / "events.csv", csv.WriteOptions(include_header=False))
+        cursor.execute(f"CREATE TABLE {name} (user_id BIGINT, item_id BIGINT)")
+        path = str(Path(folder) / "events.csv")
+        cursor.execute(f"LOAD DATA LOCAL INFILE '{path}' INTO TABLE {name} FIELDS TERMINATED BY ','")
+
+        def ask() -> None:
+            cursor.execute(QUERY.replace("events", name))
+            cursor.fetchall()
+
+        def private() -> None:
+            source = discreet.events(url, name=name, user="user_id", item="item_id", domain=list(range(ITEMS)))
+            discreet.top_k(source, k=100, epsilon=1)
+
+        times = medians({"bare": ask, "release": private}, repeats)
+        cursor.execute(f"DROP TABLE {name}")
+    what = f"{many(len(events))} events, MariaDB"
+    yield Row(what, times["release"] / times["bare"], "bare queries", 1.3, one=times["bare"])
+    close()
 
 
 def huge_domain(count: int, repeats: int) -> Rows:

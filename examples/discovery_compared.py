@@ -3,13 +3,12 @@
     python examples/discovery_compared.py            prints the tables, as Markdown
     python examples/discovery_compared.py pictures   and draws pictures/discovery-compared.svg
 
-Events are made up: every person has 1 to 1,000 of 20,000 items, and items are popular by Zipf's law. Four methods have
-the same epsilon and delta. Three of them count l items of a person, add noise to each item's number of people, and
-release the k largest that reach a threshold: OpenDP's own `make_laplace_threshold` where it is installed, and Laplace
-and Gaussian noise in plain floats. `discreet` finds items by such counts, with its usual part of epsilon or with three
-quarters of it, and selects among them by all of their people.
+Events are made up by seven laws. All methods have the same epsilon and delta. Every method but the default of
+`discreet` gets the bound l on the items of a person that suits it best, unknown without looking at the data. OpenDP's
+`make_laplace_threshold` is the library itself where it is installed, and `discreet` makes its own draws. The others are
+their formulas in plain floats. `discovery_split.py` fits the part of epsilon for discovery on the same laws.
 
-All draws but OpenDP's have a seed. It takes about a minute. Tables leave out rows in which every method releases 100%.
+All draws but OpenDP's have a seed. It takes about five minutes on two cores.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ import importlib.util
 import random
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from fractions import Fraction
-from functools import cache, cached_property
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 from math import erfc, exp, expm1, log, log1p, sqrt
 from pathlib import Path
@@ -31,72 +30,146 @@ from typing import Any
 import numpy as np
 
 import discreet
-from discreet.exact.entropy import Entropy
-from discreet.mechanisms.discovery import Discovery
+from discreet.mechanisms.partition_selection import PartitionSelection
+from discreet.mechanisms.weighted_discovery import WEIGHT_STEPS, weigh_items
+from discreet.release.discovery_request import find_items
+from discreet.release.request import Randomness
+from discreet.sources.discovered import FoundItems
 
 sys.path.append(str(Path(__file__).parent / "gallery"))
 from picture import DASHES, TONES, drawing
 
 DELTA = "1e-8"
-PEOPLE = (20_000, 200_000)
+PEOPLE = (5_000, 20_000, 100_000)
 SIZES = (10, 50)
-LIMITS = (1, 3, 10, 30)
+LIMITS = (1, 3, 10, 30, 100)
 BUDGETS = ("0.3", "1", "3")
 ITEMS, MOST = 20_000, 1_000
-BOUNDINGS, DRAWS = 5, 10
+BOUNDINGS, DRAWS = 2, 8
 """How often the items of each person that count are chosen anew, and how often each method draws for each choice."""
 
-OPENDP, LAPLACE, GAUSSIAN, OURS, MORE = "OpenDP", "Laplace", "Gaussian", "discreet", "discreet, 3/4"
-PARTS = {OURS: None, MORE: Fraction(3, 4)}
-"""How much of epsilon is for finding items: the usual part, and three quarters.
-
-Three quarters was the best of 1/4, 1/2, 2/3, 3/4, 7/8 and 15/16 on the whole, tried with seed 17 and 20,000 people. The
-tables have another seed, and the same law of events.
-"""
-
-Cell = tuple[int, int, str]
-"""k, l and epsilon."""
+Cell = tuple[str, int, int, str]
+"""The law, the number of people, k and epsilon."""
 Shares = dict[Cell, dict[str, int]]
 """For each method the share of the true top-k that it releases in the mean, in whole percents."""
-Release = Callable[[np.ndarray, int, float, np.random.Generator], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Law:
+    """A law of events.
+
+    Attributes
+    ----------
+    sizes
+        Draws the number of items of each person.
+    fame
+        The popularity of each item.
+    groups
+        The number of groups; each touch is in one of them, by chance.
+    has_tastes
+        True if people of 30 items or more prefer other items than the rest.
+    """
+
+    sizes: Callable[[np.random.Generator, int], np.ndarray]
+    fame: np.ndarray
+    groups: int = 1
+    has_tastes: bool = False
+
+
+def draw_power(most: int, exponent: float) -> Callable[[np.random.Generator, int], np.ndarray]:
+    """Return a law of sizes from 1 to `most`, each with a chance in proportion to its power."""
+    often = np.arange(1.0, most + 1) ** -exponent
+    return lambda rng, people: rng.choice(np.arange(1, most + 1), people, p=often / often.sum())
+
+
+def draw_lognormal(rng: np.random.Generator, people: int) -> np.ndarray:
+    """Draw sizes with a logarithm of mean 1.5 and deviation 1.3, rounded up."""
+    return np.minimum(np.ceil(np.exp(rng.normal(1.5, 1.3, people))), MOST).astype(np.int64)
+
+
+def draw_two_kinds(rng: np.random.Generator, people: int) -> np.ndarray:
+    """Draw 30 to 199 items for three people in ten, and 1 to 4 for the others."""
+    return np.where(rng.random(people) < 0.3, rng.integers(30, 200, people), rng.integers(1, 5, people))
+
+
+def zipf(exponent: float, shift: float = 0.0) -> np.ndarray:
+    """Return the popularity of the items by the law of Zipf, or of Zipf and Mandelbrot."""
+    return (np.arange(1.0, ITEMS + 1) + shift) ** -exponent
+
+
+FITTED = {
+    "searches": Law(draw_power(MOST, 1.5), zipf(1)),
+    "few items": Law(draw_power(10, 1.5), zipf(1)),
+    "one item": Law(draw_power(1, 1), zipf(1)),
+    "steep": Law(draw_power(300, 1.5), zipf(1.5)),
+    "flat": Law(draw_power(MOST, 1.2), zipf(0.6)),
+    "months": Law(draw_power(MOST, 1.5), zipf(1), groups=12),
+}
+"""The laws on which the part of epsilon for discovery was fitted."""
+
+OTHERS = {
+    "lognormal": Law(draw_lognormal, zipf(1.2, 30)),
+    "tastes": Law(draw_two_kinds, zipf(1), has_tastes=True),
+    "lands": Law(draw_power(300, 1.3), zipf(1.1, 5), groups=4),
+}
+"""The laws on which it was checked."""
+
+LAWS = FITTED | OTHERS
+COMPARED = [name for name, law in LAWS.items() if law.groups == 1]
+"""The laws without groups, on which the methods are compared."""
 
 
 @dataclass(frozen=True)
 class Events:
-    """Who touched what: one person and one item for each pair, sorted by person."""
+    """Who touched what: one person and one item for each pair, sorted by person. Each group has items of its own."""
 
     person: np.ndarray
     item: np.ndarray
+    groups: int = 1
 
     def count_people(self) -> np.ndarray:
-        """How many people touched each item."""
-        return np.bincount(self.item, minlength=ITEMS)
+        """Return how many people touched each item."""
+        return np.bincount(self.item, minlength=ITEMS * self.groups)
 
-    def count_bounded(self, rng: np.random.Generator) -> dict[int, np.ndarray]:
-        """Return the same for each l, where l items of a person count: a uniform subset of those of a larger l."""
-        shuffled = self.item[np.argsort(self.person + rng.random(len(self.person)))]
-        place = number_within(self.person)
-        return {limit: np.bincount(shuffled[place < limit], minlength=ITEMS) for limit in LIMITS}
+    def bound(self, limit: int, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return how many people count for each item, and their weights, if `limit` items of each count in a group.
+
+        The items that come first in `order`, random numbers, count: those of a smaller limit are among them.
+        """
+        within = self.person * self.groups + self.item // ITEMS
+        sort = np.lexsort((order, within))
+        chosen = sort[number_within(within[sort]) < limit]
+        person, item = self.person[chosen], self.item[chosen]
+        sizes, cells = np.bincount(person)[person], ITEMS * self.groups
+        weights = np.array([0, *map(weigh_items, range(1, int(sizes.max()) + 1))])[sizes]
+        return np.bincount(item, minlength=cells), np.bincount(item, weights, minlength=cells).astype(np.int64)
 
 
 def number_within(groups: np.ndarray) -> np.ndarray:
-    """0, 1, 2 and so on within each run of equal groups."""
+    """Return 0, 1, 2 and so on within each run of equal groups."""
     return np.arange(len(groups)) - np.searchsorted(groups, groups)
 
 
-def make_events(people: int, seed: int = 18) -> Events:
-    """Each person has m items with a chance in proportion to m^-1.5, chosen one after the other by popularity."""
-    rng = np.random.default_rng(seed)
-    often = np.arange(1, MOST + 1) ** -1.5
-    wanted = rng.choice(np.arange(1, MOST + 1), people, p=often / often.sum())
+def make_events(name: str, people: int, seed: int = 18) -> Events:
+    """Return events by a law: each person has items that are chosen one after the other by popularity."""
+    law, rng = LAWS[name], np.random.default_rng(seed)
+    wanted = law.sizes(rng, people)
     # Three times as many as needed: one who draws an item again draws another.
     person = np.repeat(np.arange(people), 3 * wanted)
-    fame = np.cumsum(1.0 / np.arange(1, ITEMS + 1))
-    item = np.searchsorted(fame, rng.random(len(person)) * fame[-1])
+    fame = np.cumsum(law.fame)
+    item = np.minimum(np.searchsorted(fame, rng.random(len(person)) * fame[-1]), ITEMS - 1)
+    if law.has_tastes:
+        other = np.arange(ITEMS)
+        other[:2000] = rng.permutation(2000)
+        item = np.where((wanted >= 30)[person], other[item], item)
     first = np.sort(np.unique(person * ITEMS + item, return_index=True)[1])
     person, item = person[first], item[first]
     counts = number_within(person) < wanted[person]
-    return Events(person[counts], item[counts])
+    person, item = person[counts], item[counts]
+    return Events(person, item + ITEMS * rng.integers(0, law.groups, len(item)), law.groups)
+
+
+# The methods.
 
 
 def delta_of_one(delta: float, limit: int) -> float:
@@ -104,17 +177,29 @@ def delta_of_one(delta: float, limit: int) -> float:
     return -expm1(log1p(-delta) / limit)
 
 
+@cache
 def laplace_threshold(limit: int, epsilon: float) -> tuple[float, float]:
-    """Return the scale of the noise, and the threshold: Google's `LaplacePartitionSelection`."""
+    """Return the scale of Laplace noise on counts, and the threshold."""
     scale = limit / epsilon
     return scale, 1.0 - scale * log(2.0 * delta_of_one(float(DELTA), limit))
 
 
+@cache
 def gaussian_threshold(limit: int, epsilon: float) -> tuple[float, float]:
     """Return the same for Gaussian noise, with half of delta for each: Google's `GaussianPartitionSelection`."""
     half = float(DELTA) / 2.0
     deviation = gaussian_deviation(sqrt(limit), epsilon, half)
     return deviation, 1.0 - deviation * NormalDist().inv_cdf(delta_of_one(half, limit))
+
+
+@cache
+def weighted_threshold(limit: int, epsilon: float, delta: float = float(DELTA)) -> tuple[float, float]:
+    """Return the same for weights of 1/sqrt(m), by Gopi et al. (2020) and Swanberg et al. (2023)."""
+    deviation = gaussian_deviation(1.0, epsilon, delta / 2.0)
+    alone = (
+        1.0 / sqrt(t) - deviation * NormalDist().inv_cdf(delta_of_one(delta / 2.0, t)) for t in range(1, limit + 1)
+    )
+    return deviation, max(alone)
 
 
 @cache
@@ -135,34 +220,14 @@ def normal_cdf(x: float) -> float:
     return erfc(-x / sqrt(2.0)) / 2.0
 
 
-def release_laplace(counts: np.ndarray, limit: int, epsilon: float, rng: np.random.Generator) -> np.ndarray:
-    """Return the items above the threshold, the largest noisy count first."""
-    scale, threshold = laplace_threshold(limit, epsilon)
-    return rank_above(counts, counts + rng.laplace(0.0, scale, len(counts)), threshold)
+def peeling_rate(k: int, epsilon: float, delta: float) -> float:
+    """Return the epsilon of each of k picks by the exponential mechanism, by the better of two compositions.
 
-
-def release_gaussian(counts: np.ndarray, limit: int, epsilon: float, rng: np.random.Generator) -> np.ndarray:
-    """Return the items above the threshold, the largest noisy count first."""
-    deviation, threshold = gaussian_threshold(limit, epsilon)
-    return rank_above(counts, counts + rng.normal(0.0, deviation, len(counts)), threshold)
-
-
-def rank_above(counts: np.ndarray, noisy: np.ndarray, threshold: float) -> np.ndarray:
-    """Items that somebody touched and that reach the threshold, the largest first."""
-    kept = np.flatnonzero((counts > 0) & (noisy >= threshold))
-    return kept[np.argsort(-noisy[kept])]
-
-
-def release_opendp(counts: np.ndarray, limit: int, epsilon: float, rng: np.random.Generator) -> np.ndarray:
-    """Return the same by OpenDP, which draws with bits of its own and takes microseconds for each item.
-
-    So items that are 15 scales below the threshold are left out: each would be released once in three million draws.
+    One is the sum. The other is e^2 / 8 zCDP for each pick (Cesar and Rogers, 2021), and epsilon = rho + 2 sqrt(rho
+    log(1/delta)) for all.
     """
-    scale, threshold = opendp_threshold(limit, epsilon)
-    near = np.flatnonzero(counts > max(0.0, threshold - 15.0 * scale))
-    measurement = make_opendp(scale, threshold)
-    noisy: dict[int, int] = measurement(dict(zip(near.tolist(), counts[near].tolist(), strict=True)))
-    return np.array(sorted(noisy, key=lambda item: -noisy[item]), np.int64)
+    root = sqrt(log(1.0 / delta) + epsilon) - sqrt(log(1.0 / delta))
+    return max(epsilon / k, root * sqrt(8.0 / k))
 
 
 @cache
@@ -178,7 +243,7 @@ def opendp_threshold(limit: int, epsilon: float) -> tuple[float, int]:
 
 @cache
 def make_opendp(scale: float, threshold: int) -> Any:
-    """OpenDP's measurement of counts by item, for people who change l counts by 1 each."""
+    """Return OpenDP's measurement of counts by item, for people who change l counts by 1 each."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
@@ -187,85 +252,171 @@ def make_opendp(scale: float, threshold: int) -> Any:
     return dp.m.make_laplace_threshold(counts, metric, scale=scale, threshold=threshold)
 
 
-THRESHOLDS = {OPENDP: opendp_threshold, LAPLACE: laplace_threshold, GAUSSIAN: gaussian_threshold}
-RELEASES: dict[str, Release] = {OPENDP: release_opendp, LAPLACE: release_laplace, GAUSSIAN: release_gaussian}
+@dataclass(frozen=True)
+class Table:
+    """The input of all methods from one table: bounded counts, sums of weights, and all people of each item.
 
+    `firsts` are counts of one item of each person, and `users` are the numbers of people, and of those of one item.
+    """
 
-def list_methods() -> list[str]:
-    """Return the methods with a threshold that are here."""
-    return [name for name in RELEASES if name != OPENDP or importlib.util.find_spec("opendp") is not None]
-
-
-@cache
-def plan_ours(name: str, cell: Cell) -> Discovery:
-    """How `discreet` finds items, with the part of epsilon that the name stands for."""
-    k, limit, epsilon = cell
-    part = PARTS[name]
-    return discreet.discovered(DELTA, limit, part and part * Fraction(epsilon)).plan(k, epsilon)
+    counts: np.ndarray
+    weights: np.ndarray
+    people: np.ndarray
+    limit: int
+    firsts: np.ndarray
+    users: tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Ranked:
-    """Bounded counts, the items in their order, and the runs of equal ones; and all people of each item."""
+class Snapshot:
+    """What `discreet` reads of a table: sums by item, and the numbers of people of one item each and of them all."""
 
-    counts: np.ndarray
-    people: np.ndarray
+    table: Table
+    totals: np.ndarray
 
-    @cached_property
-    def order(self) -> np.ndarray:
-        """The items from the smallest bounded count on."""
-        return np.argsort(self.counts, kind="stable")
+    def runs(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return the distinct sums above 0 in descending order, and the number of items of each."""
+        values, items = np.unique(self.totals[self.totals > 0], return_counts=True)
+        return [(values[::-1], items[::-1])]
 
-    @cached_property
-    def runs(self) -> tuple[np.ndarray, np.ndarray]:
-        """The different counts, and how many items have each."""
-        return np.unique(self.counts, return_counts=True)
+    def items(self, kept: list[np.ndarray]) -> list[FoundItems]:
+        """Return the items at some ranks, and their people."""
+        ranked = np.argsort(-self.totals, kind="stable")[kept[0]]
+        return [FoundItems(ranked.tolist(), self.table.people[ranked].tolist())]
 
-    def release(self, name: str, cell: Cell, bits: random.Random) -> np.ndarray:
-        """Release as `top_k` does: items are found by the bounded counts, and selected by all of their people."""
-        k, _, epsilon = cell
-        found = plan_ours(name, cell)
-        kept = self.order[found.sample_kept_ranks(Entropy(bits), *self.runs)]
-        if len(kept) <= k:
-            return kept
-        return kept[discreet.top_k(self.people[kept], k, Fraction(epsilon) - found.epsilon, rng=bits).items]
+    def count_users(self) -> tuple[int, int]:
+        """Return the number of people, and of those of one item."""
+        return self.table.users
+
+    def take_firsts(self) -> Snapshot:
+        """Return the snapshot in which one item of each person counts."""
+        return replace(self, totals=self.table.firsts)
 
 
-def measure_shares(
-    people: int,
-    settings: Iterable[tuple[int, str]] = tuple(product(LIMITS, BUDGETS)),
-    boundings: int = BOUNDINGS,
-    draws: int = DRAWS,
-) -> Shares:
-    """Return the share of the true top-k that each method releases in the mean, for each k, l and epsilon."""
-    events, rng, bits = make_events(people), np.random.default_rng(people), random.Random(people)
-    touched = events.count_people()
-    cells = [(k, limit, epsilon) for k in SIZES for limit, epsilon in settings]
-    best = {k: np.argsort(-touched, kind="stable")[:k] for k in SIZES}
-    hits: dict[Cell, Counter[str]] = {cell: Counter() for cell in cells}
+def release_opendp(table: Table, k: int, epsilon: float, rng: np.random.Generator) -> np.ndarray:
+    """Release the largest counts above the threshold, by OpenDP, which draws with bits of its own.
+
+    It takes microseconds for each item, so items that are 15 scales below the threshold are left out: each would be
+    released once in three million draws.
+    """
+    scale, threshold = opendp_threshold(table.limit, epsilon)
+    near = np.flatnonzero(table.counts > max(0.0, threshold - 15.0 * scale))
+    noisy: dict[int, int] = make_opendp(scale, threshold)(
+        dict(zip(near.tolist(), table.counts[near].tolist(), strict=True))
+    )
+    return np.array(sorted(noisy, key=lambda item: -noisy[item])[:k], np.int64)
+
+
+def release_tumult(table: Table, k: int, epsilon: float, rng: np.random.Generator) -> np.ndarray:
+    """Find items at half of epsilon, and release the largest counts of those found with noise at the other half."""
+    scale, threshold = laplace_threshold(table.limit, epsilon / 2.0)
+    noisy = table.counts + rng.laplace(0.0, scale, len(table.counts))
+    again = table.counts + rng.laplace(0.0, scale, len(table.counts))
+    return rank_above(table.counts, noisy >= threshold, again)[:k]
+
+
+def release_gaussian(table: Table, k: int, epsilon: float, rng: np.random.Generator) -> np.ndarray:
+    """Release the largest counts with Gaussian noise above the threshold."""
+    deviation, threshold = gaussian_threshold(table.limit, epsilon)
+    noisy = table.counts + rng.normal(0.0, deviation, len(table.counts))
+    return rank_above(table.counts, noisy >= threshold, noisy)[:k]
+
+
+def release_weighted(table: Table, k: int, epsilon: float, rng: np.random.Generator) -> np.ndarray:
+    """Release the largest sums of weights with Gaussian noise above the threshold."""
+    deviation, threshold = weighted_threshold(table.limit, epsilon)
+    noisy = table.weights / WEIGHT_STEPS + rng.normal(0.0, deviation, len(table.weights))
+    return rank_above(table.weights, noisy >= threshold, noisy)[:k]
+
+
+def release_peeled(table: Table, k: int, epsilon: float, rng: np.random.Generator) -> np.ndarray:
+    """Find items by weights at half of epsilon and delta, and pick k of them by all of their people at the rest."""
+    deviation, threshold = weighted_threshold(table.limit, epsilon / 2.0, float(DELTA) / 2.0)
+    noisy = table.weights / WEIGHT_STEPS + rng.normal(0.0, deviation, len(table.weights))
+    rate = peeling_rate(k, epsilon / 2.0, float(DELTA) / 2.0)
+    return rank_above(table.weights, noisy >= threshold, table.people + rng.gumbel(0.0, 1.0 / rate, len(noisy)))[:k]
+
+
+def rank_above(counts: np.ndarray, is_kept: np.ndarray, noisy: np.ndarray) -> np.ndarray:
+    """Return the kept items that count for somebody, the largest noisy number first."""
+    kept = np.flatnonzero((counts > 0) & is_kept)
+    return kept[np.argsort(-noisy[kept])]
+
+
+@cache
+def plan_ours(method: str, limit: int, k: int, epsilon: str) -> PartitionSelection:
+    """Return how `discreet` finds items, with its default part of epsilon."""
+    return discreet.discovered(DELTA, limit, method=method).plan(k, epsilon)
+
+
+def release_ours(table: Table, k: int, epsilon: str, method: str, bits: random.Random) -> np.ndarray:
+    """Release as `top_k` does: items are found by counts or weights, and selected by all of their people."""
+    found = plan_ours(method, table.limit, k, epsilon)
+    snapshot = Snapshot(table, table.counts if method == "laplace" else table.weights)
+    kept = np.array(find_items(snapshot, found, k, Randomness.of(bits))[0].items, np.int64)
+    if len(kept) <= k:
+        return kept
+    rest = discreet.privacy.positive(epsilon, "epsilon") - found.epsilon
+    return kept[discreet.top_k(table.people[kept], k, rest, rng=bits).items]
+
+
+OPENDP, OURS, LAPLACE = "OpenDP", "discreet", "discreet, laplace"
+RELEASES = {
+    OPENDP: release_opendp,
+    "Tumult": release_tumult,
+    "PipelineDP": release_gaussian,
+    "weighted": release_weighted,
+    "WGM, peeling": release_peeled,
+}
+
+
+def list_methods() -> list[str]:
+    """Return the methods that are here; ours are the last."""
+    others = [name for name in RELEASES if name != OPENDP or importlib.util.find_spec("opendp") is not None]
+    return [*others, LAPLACE, OURS]
+
+
+# The figures.
+
+
+def measure_shares(name: str, people: int, boundings: int = BOUNDINGS, draws: int = DRAWS) -> Shares:
+    """Return the share of the true top-k that each method releases in the mean, for each k and epsilon.
+
+    Every method but `OURS` has the l that suits it best.
+    """
+    events, rng, bits = make_events(name, people), np.random.default_rng(people), random.Random(people)
+    touched, sizes = events.count_people(), np.bincount(events.person)
+    users = int((sizes > 0).sum()), int((sizes == 1).sum())
+    hits: Counter[tuple[int, str, str, int]] = Counter()
     for _ in range(boundings):
-        ranked = {limit: Ranked(counts, touched) for limit, counts in events.count_bounded(rng).items()}
-        for (limit, epsilon), name, _ in product(settings, list_methods(), range(draws)):
-            released = RELEASES[name](ranked[limit].counts, limit, float(epsilon), rng)
-            for k in SIZES:
-                hits[k, limit, epsilon][name] += count_common(best[k], released[:k])
-        for cell, name, _ in product(cells, PARTS, range(draws)):
-            hits[cell][name] += count_common(best[cell[0]], ranked[cell[1]].release(name, cell, bits))
+        order = rng.random(len(events.person))
+        firsts, _ = events.bound(1, order)
+        for limit in LIMITS:
+            table = Table(*events.bound(limit, order), touched, limit, firsts, users)
+            for k, epsilon, method, _ in product(SIZES, BUDGETS, list_methods(), range(draws)):
+                if method in RELEASES:
+                    released = RELEASES[method](table, k, float(epsilon), rng)
+                elif method == OURS and limit == LIMITS[-1]:
+                    released = release_ours(table, k, epsilon, "auto", bits)
+                elif method == LAPLACE:
+                    released = release_ours(table, k, epsilon, "laplace", bits)
+                else:
+                    continue
+                hits[k, epsilon, method, limit] += count_best(touched, k, released)
     whole = boundings * draws / 100
-    return {cell: {name: round(hit / (cell[0] * whole)) for name, hit in row.items()} for cell, row in hits.items()}
+    return {
+        (name, people, k, epsilon): {
+            method: round(max(hits[k, epsilon, method, limit] for limit in LIMITS) / (k * whole))
+            for method in list_methods()
+        }
+        for k, epsilon in product(SIZES, BUDGETS)
+    }
 
 
-def count_common(best: np.ndarray, released: np.ndarray) -> int:
-    """How many of the best were released."""
-    return len(np.intersect1d(best, released))
-
-
-def format_shares(shares: Shares) -> str:
-    """Return a row for each cell in which not all methods release everything, the largest share in bold."""
-    names = list(next(iter(shares.values())))
-    cells = {cell: list(row.values()) for cell, row in shares.items() if min(row.values()) < 100}
-    rows = [[*map(str, cell), *mark_best(row)] for cell, row in cells.items()]
-    return format_table(["k", "l", "epsilon", *names], rows)
+def count_best(people: np.ndarray, k: int, released: np.ndarray) -> int:
+    """Return how many released items are in a true top-k; items of as many people as the last one are."""
+    least = np.sort(people)[-k]
+    return min(k, int((people[released] >= least).sum()))
 
 
 def format_table(head: list[str], rows: list[list[str]]) -> str:
@@ -274,51 +425,55 @@ def format_table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def mark_best(shares: list[int]) -> list[str]:
-    """Percents, the largest in bold unless all are equal."""
+    """Return percents, the largest in bold unless all are equal."""
     best = max(shares) if len(set(shares)) > 1 else None
     return [f"**{share}%**" if share == best else f"{share}%" for share in shares]
 
 
-def format_best(by_people: dict[int, Shares]) -> str:
-    """Return the share of each method with the l that suits it best, and that l, unless all release everything."""
-    names = list(next(iter(by_people[PEOPLE[0]].values())))
+def format_shares(shares: Shares) -> str:
+    """Return a row for each cell in which not all methods release the same."""
+    rows = [
+        [cell[0], f"{cell[1]:,}", str(cell[2]), cell[3], *mark_best(list(row.values()))]
+        for cell, row in shares.items()
+        if len(set(row.values())) > 1
+    ]
+    return format_table(["law", "people", "k", "epsilon", *next(iter(shares.values()))], rows)
+
+
+def format_usual(shares: Shares) -> str:
+    """Return a row for each law, with 20,000 people, k = 50 and epsilon 1."""
+    rows = [[name, *mark_best(list(shares[name, 20_000, 50, "1"].values()))] for name in COMPARED]
+    return format_table(["law", *next(iter(shares.values()))], rows)
+
+
+def format_behind(shares: Shares) -> str:
+    """Return how far each method is behind the best one: how often by at most 3 points, in the mean, and at most."""
     rows = []
-    for people, k, epsilon in product(PEOPLE, SIZES, BUDGETS):
-        shares = {limit: by_people[people][k, limit, epsilon] for limit in LIMITS}
-        best = {name: max(LIMITS, key=lambda limit: shares[limit][name]) for name in names}
-        largest = [shares[limit][name] for name, limit in best.items()]
-        if min(largest) < 100:
-            texts = zip(mark_best(largest), best.values(), strict=True)
-            rows.append([f"{people:,}", str(k), epsilon, *(f"{text}, l = {limit}" for text, limit in texts)])
-    return format_table(["people", "k", "epsilon", *names], rows)
+    for method in next(iter(shares.values())):
+        behind = {cell: max(row.values()) - row[method] for cell, row in shares.items()}
+        worst = max(behind, key=behind.__getitem__)
+        law, people, k, epsilon = worst
+        near, mean = sum(each <= 3 for each in behind.values()), sum(behind.values()) / len(behind)
+        where = f"{law}, {people:,} people, k = {k}, epsilon {epsilon}"
+        rows.append([method, f"{near} of {len(behind)}", f"{mean:.0f}", f"{behind[worst]} ({where})"])
+    return format_table(["method", "at most 3 points behind", "behind in the mean", "behind at most"], rows)
 
 
-def format_thresholds(epsilon: str = "1") -> str:
-    """How many people an item needs, for each l."""
-    methods, rows = list_methods(), []
-    for limit in LIMITS:
-        needs = [THRESHOLDS[name](limit, float(epsilon))[1] for name in methods]
-        needs += [plan_ours(OURS, (k, limit, epsilon)).threshold for k in SIZES]
-        needs += [plan_ours(MORE, (SIZES[0], limit, epsilon)).threshold]
-        rows.append([str(limit), *(f"{need:,.0f}" for need in needs)])
-    return format_table(["l", *methods, *(f"{OURS}, k = {k}" for k in SIZES), MORE], rows)
-
-
-def draw(folder: Path, by_people: dict[int, Shares]) -> None:
-    """Draw the share of the true top 50 against l with few people, where methods differ, a panel for each epsilon."""
-    people, k = PEOPLE[0], SIZES[-1]
-    styles = dict(zip((OURS, MORE, LAPLACE, GAUSSIAN), zip(TONES, DASHES, strict=True), strict=True))
-    with drawing(folder, "discovery-compared", height=3.6, columns=len(BUDGETS)) as panels:
-        for panel, epsilon in zip(panels, BUDGETS, strict=True):
+def draw(folder: Path, shares: Shares) -> None:
+    """Draw the share of the true top 50 at epsilon 1 against the number of people, a panel for each of some laws."""
+    shown, laws = (OURS, "WGM, peeling", "PipelineDP", "Tumult"), ("searches", "few items", "flat", "tastes")
+    styles = dict(zip(shown, zip(TONES, DASHES, strict=True), strict=True))
+    with drawing(folder, "discovery-compared", height=3.6, columns=len(laws)) as panels:
+        for panel, law in zip(panels, laws, strict=True):
             for name, (colour, dashes) in styles.items():
-                shares = [by_people[people][k, limit, epsilon][name] for limit in LIMITS]
-                panel.plot(LIMITS, shares, color=colour, linestyle=dashes, linewidth=2, marker="o", label=name)
-            panel.set(xscale="log", ylim=(-4, 104), xlabel="l")
-            panel.set_xticks(LIMITS, [str(limit) for limit in LIMITS])
+                heights = [shares[law, people, 50, "1"][name] for people in PEOPLE]
+                panel.plot(PEOPLE, heights, color=colour, linestyle=dashes, linewidth=2, marker="o", label=name)
+            panel.set(xscale="log", ylim=(-4, 104), xlabel="people")
+            panel.set_xticks(PEOPLE, [f"{people // 1000}k" for people in PEOPLE])
             panel.minorticks_off()
-            panel.set_title(f"epsilon = {epsilon}", fontsize=11)
-        panels[0].set_ylabel(f"% of the true top {k}")
-        title = f"What is released with {people:,} people, where l items of each count"
+            panel.set_title(law, fontsize=11)
+        panels[0].set_ylabel("% of the true top 50")
+        title = "What is released at epsilon 1, for four laws of events"
         panel.figure.suptitle(title, x=0.01, horizontalalignment="left", weight="bold")
         panel.figure.legend(*panel.get_legend_handles_labels(), loc="outside lower left", ncols=4)
 
@@ -327,13 +482,15 @@ def main() -> None:
     """Print, and draw where a folder is given."""
     if OPENDP not in list_methods():
         print("OpenDP is not here (pip install 'discreet[opendp]'): its column is left out.\n")
-    by_people = {people: measure_shares(people) for people in PEOPLE}
-    print(f"Each with the l that suits it best:\n\n{format_best(by_people)}\n")
-    print(f"How many people an item needs at epsilon 1:\n\n{format_thresholds()}\n")
-    for people, shares in by_people.items():
-        print(f"With {people:,} people:\n\n{format_shares(shares)}\n")
+    shares: Shares = {}
+    with ProcessPoolExecutor(2) as pool:
+        for found in pool.map(measure_shares, *zip(*product(COMPARED, PEOPLE), strict=True)):
+            shares |= found
+    print(f"With 20,000 people, k = 50 and epsilon 1:\n\n{format_usual(shares)}\n")
+    print(f"In all cells:\n\n{format_behind(shares)}\n")
+    print(f"All figures:\n\n{format_shares(shares)}\n")
     if len(sys.argv) > 1:
-        draw(Path(sys.argv[1]), by_people)
+        draw(Path(sys.argv[1]), shares)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ from discreet.study.vectors import Vector, load_vectors, make_vectors
 
 GAMMAS = ("1/2", "2/3", "3/4", "7/8", "15/16", "1")
 SIZES = (10, 100, 1000)
+SHOWN = 100
+"""The size of the rows that are printed; the mean and the worst are over all sizes."""
 TARGETS = {"top": "Pr[TOP] = 0.9", "recall": "an expected recall of 0.9"}
 DATA = Path(os.environ.get("DISCREET_DATA", Path(__file__).parents[2] / "shared" / "datasets"))
 
@@ -62,9 +64,11 @@ def need(vector: Vector, k: int, gamma: str, goal: str) -> float | None:
 
 
 def table(needs: Needs) -> str:
-    """Format rows with the least in bold, and below them the geometric mean of each gamma's need over the least."""
+    """Format the rows of one size, the least in bold, and the mean and worst of each gamma's need over the least."""
     lines = ["| scores | k | " + " | ".join(GAMMAS) + " |", "| --- | --- |" + " --- |" * len(GAMMAS)]
     for (name, k), row in needs.items():
+        if k != SHOWN:
+            continue
         best = min(value for value in row if value is not None)
         lines.append(f"| {name} | {k} | " + " | ".join(cell(value, best) for value in row) + " |")
     whole = [row for row in needs.values() if None not in row]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.privacy import exact, positive
+from discreet.privacy import exact, positive, positive_exact
 from fuzz.contract import REFUSED, agree, as_text, outcome
 
 SEEDS = ["1", "0.1", "1/3", "1e-6", "-2.50E+3", ".5", "5.", "0", "-0", " 7 ", "1e1000", "1e-1001", "0x10", "1_000", "٣"]
@@ -46,7 +46,8 @@ def check(text: str) -> bool:
     """Compare one input with the reference; return True if it was accepted as a number."""
     given, expected, certain = _meant(text)
     found = outcome(lambda: exact(given, "epsilon"))
-    above = outcome(lambda: positive(given, "epsilon"))
+    above = outcome(lambda: positive_exact(given, "epsilon"))
+    written = outcome(lambda: positive(given, "epsilon"))
     if found is REFUSED:
         agree(above is REFUSED, f"exact refuses {given!r}, positive takes it as {above!r}")
         agree(not (certain and expected is not None), f"{given!r} is a number, and refused")
@@ -54,6 +55,9 @@ def check(text: str) -> bool:
     agree(type(found) is Fraction and found == expected, f"{given!r} is read as {found!r}, and is {expected!r}")
     agree((above is not REFUSED) == (found > 0), f"{given!r} is {found!r}, and positive says {above!r}")
     agree(above is REFUSED or above == found, f"{given!r} is {found!r}, and positive says {above!r}")
+    # A privacy parameter that is a float is read as the shortest text that Python reads as this float.
+    meant = of_text(float.__repr__(given)) if isinstance(given, float) else found
+    agree(written is REFUSED if above is REFUSED else written == meant, f"{given!r} is read as {written!r}")
     return True
 
 

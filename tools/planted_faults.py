@@ -19,18 +19,20 @@ import numpy as np
 from flint import arb
 
 from discreet.evidence import groups
-from discreet.evidence.shortfall import GRID
+from discreet.evidence.number_rows import GRID
 from discreet.exact.arrays import Ranks
 from discreet.exact.ball import ball
 from discreet.exact.discrete import upper_tail
 from discreet.exact.entropy import Entropy
+from discreet.exact.nested import Enclosure, log_slack
 from discreet.mechanisms import canonical, canonical_nested, core, weighted_discovery
+from discreet.mechanisms.adaptive_discovery import AdaptiveDiscovery, SingleItems
 from discreet.mechanisms.canonical import Class
 from discreet.mechanisms.discovery import Discovery
 from discreet.mechanisms.registry import MECHANISMS
 from discreet.mechanisms.tally import Selection, Tally
 from discreet.privacy import Sensitivity
-from discreet.release import counts, discovery_request, grouped_request, request, shortfall
+from discreet.release import counts, discovery_request, request, shortfall
 from discreet.sources.arrays.positions import PositionFinder
 from discreet.sources.arrays.sorting import LARGE, BucketColumn
 from discreet.sources.events import unlisted
@@ -126,12 +128,15 @@ def low_bounds() -> Iterator[None]:
 
         return enclose
 
+    def skip_checks(cells: Enclosure, k: int, m: int, bits: int) -> float:
+        return log_slack(k, m, len(cells.a.first), bits)
+
     def accept(right: Any) -> Any:
         return lambda entropy, log_probability, bounds: right(entropy, lambda: log_probability().min(arb(0)))
 
     with (
         replace_attribute(canonical_nested, "begin", lower_bounds),
-        replace_attribute(canonical_nested, "check_bounds", lambda right: lambda *_: None),
+        replace_attribute(canonical_nested, "check_bounds", lambda right: skip_checks),
         replace_attribute(canonical_nested, "sample_bernoulli_exp", accept),
     ):
         yield
@@ -261,7 +266,7 @@ def left_in_all_groups() -> AbstractContextManager[None]:
 
 def whole_epsilon_for_each_group() -> AbstractContextManager[None]:
     """Release each group with the whole epsilon in place of its share, and state epsilon for all of them."""
-    return replace_attribute(grouped_request, "GroupShare", lambda right: lambda key, groups_per_user: right(key, 1))
+    return replace_attribute(request, "GroupShare", lambda right: lambda key, groups_per_user: right(key, 1))
 
 
 def swap_counted_once_in_groups() -> AbstractContextManager[None]:
@@ -354,6 +359,37 @@ def sigma_five_percent_low() -> AbstractContextManager[None]:
     return replace_attribute(
         weighted_discovery, "least_sigma", lambda right: lambda *terms: right(*terms) * Fraction(19, 20)
     )
+
+
+def choice_for_one_user() -> AbstractContextManager[None]:
+    """Draw the choice of discovery as if a user moved its number by 1."""
+    return replace_attribute(
+        AdaptiveDiscovery, "choice_rate", lambda right: property(lambda self: self.choice_epsilon / self._sides)
+    )
+
+
+def choice_for_free() -> AbstractContextManager[None]:
+    """Give users of one item all of epsilon, as if the choice had cost nothing."""
+    return replace_attribute(
+        AdaptiveDiscovery,
+        "alternative",
+        lambda right: property(lambda self: SingleItems(self.budget, self.delta, self.adjacency)),
+    )
+
+
+def single_threshold_one_less() -> AbstractContextManager[None]:
+    """Lower the threshold of users of one item by one."""
+    return replace_attribute(SingleItems, "threshold", lambda right: property(lambda self: right.func(self) - 1))
+
+
+def all_items_are_first() -> AbstractContextManager[None]:
+    """Count all items of a user where one is to count, after the choice for users of one item."""
+
+    def take_all(self: UnlistedTableSnapshot) -> UnlistedTableSnapshot:
+        scores = self.scores.select("item", "total", score=self.scores.total)
+        return replace(self, lookup=self.lookup.count_by(scores), scores=scores)
+
+    return replace_attribute(UnlistedTableSnapshot, "take_firsts", lambda right: take_all)
 
 
 def swap_counted_as_added() -> AbstractContextManager[None]:

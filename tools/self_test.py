@@ -25,11 +25,11 @@ from rich.progress import track
 import planted_faults as faults
 from discreet.errors import InternalError
 from discreet.evidence.audit import draw_counts, fit_to_definition, long_input
-from discreet.evidence.counts import CountTask, ValueTask, count_tasks, value_tasks
 from discreet.evidence.discovery import DiscoveryTask, discovery_tasks
+from discreet.evidence.discovery_choice import choice_tasks
 from discreet.evidence.groups import GroupTask, group_tasks
 from discreet.evidence.neighbours import best_witness
-from discreet.evidence.shortfall import ShortfallTask, shortfall_tasks
+from discreet.evidence.number_rows import NumberTask, count_tasks, shortfall_tasks, value_tasks
 from discreet.evidence.verify import AnyTask, AnyVerdict, verify_witness
 from discreet.exact.entropy import Entropy
 from discreet.jobs import make_pool
@@ -77,11 +77,11 @@ class Case:
     plant: Callable[[], AbstractContextManager[None]] = nullcontext
     is_faulty: bool = True
     rows: tuple[Mechanism, ...] = ()
-    counts: tuple[CountTask, ...] = ()
+    counts: tuple[NumberTask, ...] = ()
     groups: tuple[GroupTask, ...] = ()
-    values: tuple[ValueTask, ...] = ()
+    values: tuple[NumberTask, ...] = ()
     found: tuple[DiscoveryTask, ...] = ()
-    shortfalls: tuple[ShortfallTask, ...] = ()
+    shortfalls: tuple[NumberTask, ...] = ()
     audited: dict[Mechanism, int] = field(default_factory=dict)
     led: dict[Mechanism, int] = field(default_factory=dict)
 
@@ -203,7 +203,7 @@ def cases() -> list[Case]:
     every, counts = tuple(all_variants()), tuple(task for task in count_tasks() if task.mechanism is None)
     cores = tuple(variant for variant in every if variant.may_release_fewer)
     groups, values, every_found = tuple(group_tasks()), tuple(value_tasks()), tuple(discovery_tasks())
-    shortfalls = tuple(shortfall_tasks())
+    shortfalls, choices = tuple(shortfall_tasks()), tuple(choice_tasks())
     found, weighted = (
         tuple(task for task in every_found if task.tables.method == method) for method in (LAPLACE, GAUSSIAN)
     )
@@ -223,7 +223,19 @@ def cases() -> list[Case]:
         ("buckets: one rank off", faults.shifted_buckets, by_weight),
     ]
     return [
-        Case("none", nullcontext, False, every, counts, groups, values, every_found, shortfalls, by_default, shown),
+        Case(
+            "none",
+            nullcontext,
+            False,
+            every,
+            counts,
+            groups,
+            values,
+            (*every_found, *choices),
+            shortfalls,
+            by_default,
+            shown,
+        ),
         Case("scale x 1.05", faults.wrong_scale(Fraction(21, 20)), rows=every, audited=by_weight),
         Case("scale x 1.35", faults.wrong_scale(Fraction(27, 20)), rows=few, audited=by_weight),
         Case("factor 2 missing", faults.wrong_scale(Fraction(2)), rows=few, audited=by_weight),
@@ -251,6 +263,10 @@ def cases() -> list[Case]:
         Case("weights: not scaled", faults.weights_not_scaled, found=weighted),
         Case("weights: threshold for one item", faults.threshold_for_one_item, found=weighted),
         Case("weights: sigma 5% low", faults.sigma_five_percent_low, found=weighted),
+        Case("choice: as if a user moved it by 1", faults.choice_for_one_user, found=choices),
+        Case("choice: for free", faults.choice_for_free, found=choices),
+        Case("choice: threshold one less", faults.single_threshold_one_less, found=choices),
+        Case("choice: all items are first", faults.all_items_are_first, found=choices),
     ]
 
 

@@ -9,15 +9,14 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-
 import typer
 
 from discreet.cli.app import app
 
 INTRODUCTION = """# Command line
 
-Made of the program itself when this page was built; `discreet COMMAND --help` says the same. An error is one line on
-standard error. The exit code is 0 after success, 2 after bad use, 1 after a failure and 130 after Ctrl-C.
+Made of the program itself when this page was built; `discreet COMMAND --help` says the same. Look a command up in two minutes. An error is one line on
+standard error, and the [exit code](schedule.md#exit-codes) tells its cause.
 """
 
 
@@ -70,7 +69,7 @@ def _table(title: str, parameters: list[Any]) -> list[str]:
 def _row(parameter: Any) -> str:
     word = parameter.metavar or ""
     names = [*parameter.opts, word] if parameter.param_type_name == "option" else [word or parameter.human_readable_name]
-    spelt = " ".join(f"`{name}`" for name in names if name)
+    spelt = " ".join(f"`{name}`{{.option}}" for name in names if name)
     return f"| {spelt} | {_escaped(parameter.help or '')}{_default(parameter)} |"
 
 

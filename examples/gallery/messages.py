@@ -18,7 +18,7 @@ import pyarrow as pa
 
 import discreet
 
-DEVICES, K, EPSILON, DELTA, PER_DEVICE = 40_000, 12, 1, "1e-8", 3
+DEVICES, K, EPSILON, DELTA = 40_000, 12, 1, "1e-8"
 PARTS = [
     "backup", "calendar", "camera", "editor", "login", "mail", "map", "network", "player", "printer", "scanner",
     "search", "sync", "updater", "viewer",
@@ -63,7 +63,7 @@ def truth(table: pa.Table) -> dict[str, int]:
 # --8<-- [start:release]
 def find(table: pa.Table, spelling: str) -> discreet.Release:
     """Find the messages that enough devices wrote, and select among those found."""
-    domain = discreet.discovered(delta=DELTA, max_items_per_user=PER_DEVICE, spelling=spelling)
+    domain = discreet.discovered(delta=DELTA, spelling=spelling)
     source = discreet.events(table, user="device", item="message", domain=domain)
     return discreet.top_k(source, k=K, epsilon=EPSILON)
 
@@ -73,7 +73,7 @@ def find(table: pa.Table, spelling: str) -> discreet.Release:
 
 def main() -> None:
     """State the threshold, release with each spelling, compare with the made-up truth, draw if a folder is given."""
-    planned = discreet.discovered(delta=DELTA, max_items_per_user=PER_DEVICE).plan(k=K, epsilon=EPSILON)
+    planned = discreet.discovered(delta=DELTA).plan(k=K, epsilon=EPSILON)
     print(f"Before anything is read: {planned.describe_threshold()}\n")
 
     table = log()

@@ -15,17 +15,14 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from discreet.study.charts import GRID, INK, PAPER, QUIET, STYLE
+from discreet.release.theme import Theme, darken
+
+THEME = Theme()
+INK, QUIET, GRID, PAPER, STYLE = THEME.ink, THEME.quiet, THEME.grid, THEME.paper, THEME.settings()
 
 RELEASED, MISSED, FALSE, FAINT = "#0a58ca", "#c2410c", "#9333ea", "#c3cad6"
 TONES = ("#0a58ca", "#c2410c", "#0f766e", "#9333ea")
 GREY = "#8792a5"
-DARK = {
-    INK: "#e7ebf3", QUIET: "#9aa5b8", GRID: "#2b3445", PAPER: "#171d29", FAINT: "#4b566b", GREY: "#8792a5",
-    "#0a58ca": "#6ea8fe", "#c2410c": "#fb923c", "#0f766e": "#2dd4bf", "#9333ea": "#c084fc",
-}  # fmt: skip
-"""The colour on a dark page for each colour on a light one."""
-
 DASHES = ("-", "--", "-.", ":")
 
 
@@ -71,7 +68,7 @@ def _save(figure: Figure, folder: Path, name: str) -> None:
 def write_dark(picture: Path) -> Path:
     """Write a picture once more beside it, with the colours of dark pages, and return the path."""
     drawn = picture.read_text(encoding="utf-8")
-    dark = re.sub(r"#[0-9a-f]{6}\b", lambda colour: DARK[colour[0]], drawn)
+    dark = re.sub(r"#[0-9a-f]{6}\b", lambda colour: darken(colour[0]), drawn)
     path = picture.with_name(f"{picture.stem}-dark.svg")
     path.write_text(dark, encoding="utf-8")
     return path

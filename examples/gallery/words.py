@@ -20,7 +20,7 @@ import pyarrow as pa
 
 import discreet
 
-PEOPLE, K, EPSILON, DELTA, PER_PERSON, LONGEST = 40_000, 30, 1, "1e-8", 3, 13
+PEOPLE, K, EPSILON, DELTA, LONGEST = 40_000, 30, 1, "1e-8", 13
 WORDS = [
     "weather", "maps", "news", "translate", "mail", "football", "recipes", "calculator", "flights", "jobs",
     "lottery", "music", "games", "horoscope", "hotels", "traffic", "cinema", "pizza", "radio", "chess",
@@ -49,7 +49,7 @@ def truth(table: pa.Table) -> dict[str, int]:
 # --8<-- [start:release]
 def release_with_delta(table: pa.Table) -> discreet.Release:
     """Find the words that enough people searched, and select among those found."""
-    domain = discreet.discovered(delta=DELTA, max_items_per_user=PER_PERSON)
+    domain = discreet.discovered(delta=DELTA)
     source = discreet.events(table, user="person", item="word", domain=domain)
     return discreet.top_k(source, k=K, epsilon=EPSILON)
 
@@ -87,7 +87,7 @@ def draw(folder: Path, people: dict[str, int], found: set[str], pure: set[str], 
     with drawing(folder, "words", height=7.2) as axes:
         draw_words(axes, shown, people, found, pure)
         axes.axvline(threshold, linewidth=1, linestyle="--", color=INK)
-        axes.text(threshold * 1.06, 0.4, f"threshold: {threshold} people", fontsize=10)
+        axes.text(threshold * 1.06, len(shown), f"threshold: {threshold} people", fontsize=10)
         axes.set_yticks(range(len(shown), 0, -1), shown, fontsize=9)
         axes.set(xlabel="people who searched it (made up, and never released)", ylim=(-0.2, len(shown) + 0.8))
         axes.set_title(f"{K} words that nobody listed, epsilon = {EPSILON}")

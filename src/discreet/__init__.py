@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from discreet.sources.discovered import Discovered, UnlistedGroups, UnlistedSource, discovered
     from discreet.sources.events.check import check_events
     from discreet.sources.events.check_report import Check
+    from discreet.sources.events.compiled import compiled
     from discreet.sources.events.engine import EngineError
     from discreet.sources.events.group_columns import product
     from discreet.sources.events.periods import day, days, month, months, quarter, quarters, week, weeks, year, years
@@ -86,6 +87,7 @@ __all__ = [
     "check_events",
     "class_probabilities",
     "compare",
+    "compiled",
     "day",
     "days",
     "discovered",
@@ -140,6 +142,7 @@ _ON_DEMAND = {
     "check_events": "discreet.sources.events.check",
     "class_probabilities": "discreet.analysis.utility",
     "compare": "discreet.analysis.compare",
+    "compiled": "discreet.sources.events.compiled",
     "day": "discreet.sources.events.periods",
     "days": "discreet.sources.events.periods",
     "discovered": "discreet.sources.discovered",

@@ -1,4 +1,4 @@
-"""Write a text file atomically: a reader finds the old file or the new one, never a part of either."""
+"""Write a file atomically: a reader finds the old file or the new one, never a part of either."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ def check_writable(path: Path, name: str) -> None:
         raise InvalidValueError(f"{name} must be in a directory that exists, not {given}")
 
 
-def atomic_write(path: Path, text: str) -> None:
+def atomic_write(path: Path, content: str | bytes) -> None:
     """Write a draft beside the file, sync it to disk, then rename it to the file.
 
     Parameters
     ----------
     path
         The file to write or to replace; of a link, the target is replaced.
-    text
-        The new content, written as UTF-8.
+    content
+        The new content; text is written as UTF-8.
     """
     target = Path(os.path.realpath(path))
     draft = target.with_name(f".discreet-{secrets.token_hex(8)}.tmp")
     try:
-        with draft.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with draft.open("xb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         if target.exists():

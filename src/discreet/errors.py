@@ -12,7 +12,7 @@ import os
 import re
 import reprlib
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 _SCHEME = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]+:/+")
 """The scheme of a URL, in any case and with any number of slashes."""
@@ -39,21 +39,32 @@ class Error(Exception):
     k must be a whole number from 1 to 1, the number of items, not 2
     """
 
+    code: ClassVar[str] = "failure"
+    """The cause in one word, for programs; it never changes."""
+
 
 class InvalidValueError(Error, ValueError):
     """An argument has the right type and a value that is not allowed."""
+
+    code = "wrong-usage"
 
 
 class InvalidTypeError(Error, TypeError):
     """An argument has the wrong type."""
 
+    code = "wrong-usage"
+
 
 class MissingExtraError(Error, ImportError):
     """An optional dependency is not installed."""
 
+    code = "missing-extra"
+
 
 class InternalError(Error, RuntimeError):
     """A check of discreet's own work failed and the release is withheld; the message never depends on the data."""
+
+    code = "internal"
 
     def __init__(self, message: str = _FAULT) -> None:
         super().__init__(message)
@@ -74,6 +85,8 @@ class LedgerError(Error, RuntimeError):
     the ledger 'budget.db' is not a ledger, or is damaged: SQLite cannot read it
     """
 
+    code = "ledger"
+
 
 class BudgetSpentError(LedgerError):
     """A release costs more than the rest of a ledger's budget; nothing was drawn.
@@ -89,6 +102,8 @@ class BudgetSpentError(LedgerError):
     ...         print(error)
     epsilon 2 does not fit: 1 of 1 is left, and nothing was drawn
     """
+
+    code = "budget-spent"
 
 
 def quote(value: Any) -> str:

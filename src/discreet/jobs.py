@@ -13,10 +13,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
 
 _PATIENCE = 1.0
 """A stage is shown once it has taken this many seconds, so that short jobs show nothing."""
@@ -154,4 +156,7 @@ def make_pool(jobs: int) -> ProcessPoolExecutor:
 
     That garbage may be a connection of an engine whose threads the child lacks; freeing it would end the child.
     """
+    # Releases show progress and need no processes, whose modules are slow to import.
+    from concurrent.futures import ProcessPoolExecutor
+
     return ProcessPoolExecutor(jobs, initializer=gc.freeze)

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 
 _NUMBERS = (int, float, Decimal, Fraction)
-_PLAIN = (str, bytes, UUID)
 _OWN = {str, int, bool, float, bytes, Decimal, Fraction, UUID, date, datetime, time, timedelta, tuple, type(None)}
 
 _MOST_EXPONENT = 5000

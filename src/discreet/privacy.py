@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 import numbers
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from itertools import islice, product
 from typing import Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
@@ -25,8 +27,20 @@ ADJACENCIES = ("add-remove", "swap")
 ONE, MANY = "one", "many"
 """The number of groups that a user counts in: the values of `each_user`."""
 
+Expressions = tuple[tuple[str, str], ...]
+"""The arguments of `events` that are row expressions, each with its text; `by` may have several."""
+
+EXPRESSED = ("user", "item", "value", "by")
+"""The arguments of `events` that may be row expressions."""
+
+RENEWALS = ("year", "quarter", "month")
+"""The lengths of periods in which a budget can renew."""
+
 Number = int | float | Fraction | Decimal | str
-"""A number that denotes an exact rational: "0.1" and Decimal("0.1") are one tenth, a float is its dyadic value."""
+"""A number that denotes an exact rational: "0.1" and Decimal("0.1") are one tenth.
+
+A float among the privacy parameters is its shortest decimal (`parameter`), and any other float its dyadic value.
+"""
 
 _MAX_CHARACTERS = 1000
 """The most characters of a parameter as text."""
@@ -78,6 +92,43 @@ def exact(value: Any, name: str) -> Fraction:
     return number
 
 
+def parameter(value: Any, name: str) -> Fraction:
+    """Return the exact rational that a privacy parameter denotes: of a float, its shortest decimal.
+
+    Epsilon, delta and their parts are written by people, who mean one tenth by 0.1. Ten times the dyadic value of 0.1
+    would exceed a budget of 1. The guarantee states the number that is used, so that both readings are private.
+
+    Examples
+    --------
+    >>> parameter(0.1, "epsilon"), exact(0.1, "score")
+    (Fraction(1, 10), Fraction(3602879701896397, 36028797018963968))
+    """
+    if isinstance(value, float):
+        # A subclass, such as that of NumPy, has a repr of its own.
+        value = float.__repr__(value) if math.isfinite(value) else value
+    elif type(value).__module__ == "numpy" and isinstance(value, numbers.Real) and math.isfinite(value):
+        value = str(value)
+    return exact(value, name)
+
+
+def other_readings(values: Sequence[Any]) -> Iterator[list[Any]]:
+    """Yield the numbers with some of them as floats, whose dyadic values earlier versions took.
+
+    Examples
+    --------
+    >>> list(other_readings(["0.1", None, "0.5"]))
+    [[Fraction(3602879701896397, 36028797018963968), None, '0.5']]
+    """
+    readings = []
+    for value in values:
+        readings.append([value])
+        with suppress(InvalidValueError, InvalidTypeError, OverflowError):
+            number = parameter(value, "a number")
+            nearest = Fraction(float(number))
+            readings[-1] += [nearest] if nearest not in (0, number) else []
+    yield from islice(map(list, product(*readings)), 1, None)
+
+
 def _from_text(text: str, name: str) -> Fraction:
     if len(text) > _MAX_CHARACTERS:
         raise InvalidValueError(f"{name} must be a number of at most {_MAX_CHARACTERS} characters, not {len(text)}")
@@ -119,8 +170,16 @@ def fraction_from_json(value: Any, name: str) -> Fraction:
 
 
 def positive(value: Any, name: str) -> Fraction:
-    """Return the exact rational that `value` denotes; raise unless it is above zero."""
-    number = exact(value, name)
+    """Return the rational that a privacy parameter denotes, as `parameter` reads it; raise unless it is above zero."""
+    return _check_positive(parameter(value, name), value, name)
+
+
+def positive_exact(value: Any, name: str) -> Fraction:
+    """Return the exact rational that `value` denotes, of a float its dyadic value; raise unless it is above zero."""
+    return _check_positive(exact(value, name), value, name)
+
+
+def _check_positive(number: Fraction, value: Any, name: str) -> Fraction:
     if number.numerator <= 0:
         raise InvalidValueError(f"{name} must be above zero, not {quote(value)}")
     return number

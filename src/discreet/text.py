@@ -105,6 +105,22 @@ def round_down(number: Fraction) -> str:
     return _round(number, ROUND_FLOOR)
 
 
+def round_apart(above: Fraction, below: Fraction) -> tuple[str, str]:
+    """Format a number that exceeds another: the first rounded up, the other down, so that the texts differ.
+
+    Examples
+    --------
+    >>> round_apart(Fraction(1, 3), Fraction(1, 4)), round_apart(Fraction(1, 10), 1 - 9 * Fraction(0.1))
+    (('0.3334', '0.25'), ('0.1', '0.0999999'))
+    """
+    texts, digits = (round_up(above), round_down(below)), _FEW_DIGITS
+    while Fraction(texts[0]) <= Fraction(texts[1]):
+        digits += 2
+        ends = _divide(above, digits, ROUND_CEILING), _divide(below, digits, ROUND_FLOOR)
+        texts = f"{ends[0]:f}", f"{ends[1]:f}"
+    return texts
+
+
 def _round(number: Fraction, rounding: str) -> str:
     exact = decimal(number)
     if exact[:1].isdigit() and "/" not in exact:
@@ -177,15 +193,16 @@ def duration(seconds: float) -> str:
     return f"{three_digits(seconds * 1e6)} µs"
 
 
-def printable(label: Any) -> str:
-    r"""Return a label on one line, with every unprintable character escaped.
+def printable(label: Any, width: int | None = None) -> str:
+    r"""Return a label on one line, with every unprintable character escaped, cut to `width` characters if given.
 
     Examples
     --------
     >>> print(printable("a\nb"))
     a\nb
     """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in str(label))
+    escaped = (c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in str(label))
+    return "".join(escaped) if width is None else shorten("".join(escaped), width)
 
 
 def shorten(text: str, width: int) -> str:

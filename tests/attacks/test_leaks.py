@@ -314,7 +314,7 @@ BAD_OPTIONS = [
     {"where": "amount >"},
     {"where": "who = 'u1"},
     {"where": "amount = DATE '2024-01-01' + who"},
-    {"where": "CAST(note AS INTEGER) = 1"},
+    {"where": "CAST(note AS INTERVAL) = 1"},
     {"where": "note = (SELECT min(note) FROM events)"},
     {"where": "error(note)"},
     {"where": "1 / amount > 0"},

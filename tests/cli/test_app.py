@@ -1,5 +1,6 @@
 """The application as others can run it: by Typer's own runner, in the process of a test."""
 
+import json
 import re
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def test_standard_input(invoke):
         (("slect",), 2, "no such command 'slect' (did you mean select?); see 'discreet --help'"),
         (("select", "scores.csv", "-k"), 2, "option '-k' requires an argument; see 'discreet select --help'"),
         ((*SELECT, "--epsilon", "0"), 2, "epsilon must be "),
-        ((*SELECT, "--ledger", "small.db"), 1, "epsilon 1 does not fit: "),
+        ((*SELECT, "--ledger", "small.db"), 3, "epsilon 1 does not fit: "),
     ],
 )
 def test_errors_are_one_line_with_the_exit_codes_of_the_program(invoke, args, code, sentence):
@@ -47,6 +48,41 @@ def test_errors_are_one_line_with_the_exit_codes_of_the_program(invoke, args, co
     assert (found.exit_code, found.stdout) == (code, "")
     assert re.fullmatch("discreet: .+\n", found.stderr)
     assert found.stderr.startswith(f"discreet: {sentence}")
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "name"),
+    [
+        ((*SELECT, "--epsilon", "0"), 2, "wrong-usage"),
+        ((*SELECT, "--colour", "red"), 2, "wrong-usage"),
+        (("select", "-k"), 2, "wrong-usage"),
+        ((*SELECT, "--ledger", "small.db"), 3, "budget-spent"),
+        ((*SELECT, "--out", "nowhere/top.json"), 2, "wrong-usage"),
+        (("sketch", *SELECT[1:2], "--epsilon", "1", "--ledger", "small.db"), 3, "budget-spent"),
+        (("sketch", *SELECT[1:2], "--epsilon", "1", "--ledger", "broken.db"), 1, "ledger"),
+    ],
+)
+def test_the_log_has_every_error_with_a_stable_code(invoke, args, code, name):
+    discreet.Ledger.create("small.db", epsilon="0.5", unit="users")
+    Path("broken.db").write_text("no ledger")
+    for option in (["--log", "json"], ["--log=json"]):
+        found = invoke(args[0], *option, *args[1:])
+        event = json.loads(found.stderr)
+        assert (found.exit_code, found.stdout) == (code, "")
+        assert (event["event"], event["code"], event["exit"]) == ("error", name, code)
+        assert event["time"].endswith("Z")
+
+
+def test_the_log_of_a_release_is_beside_it(invoke):
+    discreet.Ledger.create("budget.db", epsilon=9, delta="1e-6", unit="users")
+    for command in ("select", "sketch"):
+        rest = SELECT[2:] if command == "select" else ("--epsilon", "0.5")
+        found = invoke(
+            command, SELECT[1], *rest, "--json", "--log", "json", "--ledger", "budget.db", "--request-id", command
+        )
+        event = json.loads(found.stderr)
+        assert (event["event"], event["request_id"], found.exit_code) == ("released", command, 0)
+        assert json.loads(found.stdout)["guarantee"]["epsilon"]
 
 
 @pytest.mark.parametrize("name", MODULES)

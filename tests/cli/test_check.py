@@ -13,9 +13,9 @@ import pyarrow.csv
 import pytest
 
 import discreet
-from command_line import EVENTS, FROM_EVENTS, MOVIES
+from command_line import EVENTS, FROM_EVENTS, MOVIES, without_notes
 from discreet.sources.events.check_report import WARNING
-from engines import on_server, postgres  # noqa: F401  # fixtures
+from engines import on_server
 
 FILMS = {"M1": "Dune", "M2": "Heat", "M3": "Alien"}
 SEEN = [(f"u{i}", f"M{1 + i % 2}", f"{13 + i}/01/2026", "DE") for i in range(8)]
@@ -28,13 +28,14 @@ MISTAKES = {
     "lower case": (
         SEEN,
         ("--domain", "lower.csv:id"),
-        "such as 'M1', which the domain has as 'm1': spell both alike",
+        "such as 'M1', which the domain has as 'm1': item='fold(trim(film))' spells both alike",
         1,
     ),
     "dates as text": (
         SEEN,
         (*IDS, "--by", "month(at)", "--groups", "2026-01..2026-02", "--each-user", "one"),
-        "8 rows of 'at' look like dates with the day first, such as '20/01/2026': only dates like 2026-01-31 are read",
+        "8 of 8 rows (100.0%) have a date in 'at' that is not read, and is missing to a condition, a period or a "
+        "domain of dates: date_format='%d/%m/%Y' reads them",
         1,
     ),
     "missing ids": (
@@ -100,7 +101,7 @@ def events(request):
 def test_each_planted_mistake_is_found(call, events, engine, mistake):
     rows, options, told, code = MISTAKES[mistake]
     actual, out, err = call("check", *events(engine, rows), *READ, *options)
-    assert (actual, err) == (code, "")
+    assert (actual, without_notes(err)) == (code, "")
     assert out.startswith(WARNING)
     assert told in out.partition("What to change:")[2]
 
@@ -109,10 +110,7 @@ def test_a_decimal_comma_is_told(call, events):
     rows = [(who, film, at, "17,29" if i % 4 else "17.29") for i, (who, film, at, _) in enumerate(SEEN)]
     code, out, _ = call("check", *events("csv", rows), *READ, *IDS, "--value", "land", "--clip", "0,50")
     assert code == 0
-    assert (
-        "6 of 8 rows (75.0%) have no number as value and are dropped, such as '17,29' (6 rows): numbers are written "
-        "like 1234.5, without unit or decimal comma" in out
-    )
+    assert "6 of 8 rows (75.0%) have no number as value and are dropped: decimal=',' reads them" in out
 
 
 @pytest.mark.parametrize("engine", ["csv", "sqlite"])

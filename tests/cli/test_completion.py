@@ -45,6 +45,7 @@ def run(*command, **variables):
     return done.returncode, done.stdout.split(), done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_bash(environment):
     """Its own script, sourced, and called as bash calls it."""

@@ -56,7 +56,7 @@ def test_a_k_larger_than_the_domain(refused, ratings):
         ((*FROM_EVENTS, "--where", "star = 5"), "stars"),
         ((*FROM_EVENTS, "--domain", "movies.csv:movie"), "movie_id"),
         ((*FROM_EVENTS, "--label", "tittle"), "title"),
-        (("select", "--connect", "sqlite://ratings.db", "--name", "rating", *FROM_EVENTS[2:]), None),
+        (("select", "--connect", "sqlite://ratings.db", "--name", "rating", *FROM_EVENTS[2:]), "ratings"),
         ((*SELECT, "--mechanism", "oneshot"), "one-shot"),
         ((*SELECT, "--noise", "Laplacian"), "laplace"),
         ((*SELECT, "--noise", "halflogistic"), "half-logistic"),

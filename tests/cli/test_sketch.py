@@ -69,7 +69,7 @@ def test_it_is_charged(done, refused):
     assert discreet.Ledger("budget.db").left == discreet.Ledger("budget.db").budget.epsilon / 4
     line = done("budget", "history", "budget.db")
     assert "epsilon 0.75  sketch of 7 ranks of 60  discrete-laplace  a plan  request may" in line
-    complaint = refused("sketch", "films.csv", "--ledger", "budget.db", "--epsilon", "0.5", code=1)
+    complaint = refused("sketch", "films.csv", "--ledger", "budget.db", "--epsilon", "0.5", code=3)
     assert complaint == "epsilon 0.5 does not fit: 0.25 of 1 is left, and nothing was drawn"
 
 

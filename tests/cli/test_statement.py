@@ -23,6 +23,10 @@ def test_the_text_is_that_of_the_release(done, release):
     assert Path("statement.md").read_text() == release.statement() + "\n"
 
 
+def test_the_text_can_be_german(done, release):
+    assert done("statement", "top.json", "--language", "de") == release.statement(language="de") + "\n"
+
+
 def test_json_and_yaml_are_the_entry_of_the_registry(done, release):
     Path("answers.json").write_text(json.dumps({"basic.name": "Films"}))
     entry = json.loads(done("statement", "top.json", "--format", "json", "--answers", "answers.json"))
@@ -54,6 +58,7 @@ def test_a_ledger_is_told_of(done):
         (("scores.csv",), "FILE must be a JSON file, and 'scores.csv' is not"),
         (("list.json",), "FILE must be a release or a sketch as --out writes it, and 'list.json' is not"),
         (("top.json", "--format", "xml"), "format must be one of text, json, yaml, not 'xml'"),
+        (("top.json", "--language", "fr"), "language must be one of en, de, not 'fr'"),
         (("top.json", "--answers", "list.json"), "answers must be left out with format 'text'"),
         (("top.json", "--format", "json", "--answers", "list.json"), "answers must be a mapping from field to answer"),
         (("top.json", "--ledger", "other.db"), "does not hold the release"),

@@ -3,14 +3,19 @@
 import os
 import pty
 import re
+import shlex
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
+import ibis
+import pyarrow as pa
 import pytest
 
+import discreet
 from chart_folder import ARTISTS, fill_folder
 from command_line import PROGRAM, SELECT, process
 from discreet import jobs
@@ -211,3 +216,35 @@ def test_a_reader_of_progress_who_left_stops_nothing(monkeypatch):
 
 def refuse(*_):
     raise BrokenPipeError
+
+
+EVENTS = ("visits.csv", "--user", "who", "--item", "page", "--where", "page <> 'x y'", "--domain", "pages.csv:page")
+CHECK = "discreet: rows that do not fit are left out without a word; to count them: discreet check "
+
+
+def test_a_release_of_events_ends_with_its_check_whatever_the_rows(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("pages.csv").write_text("page\na\nb\n")
+    costs = ("-k", "1", "--epsilon", "1000", "--json", "--out", "top.json")
+    discreet.Ledger.create("budget.db", epsilon=5000, unit="visitors")
+    shown = []
+    for rows in ("who,page\n1,a\n", "who,page\n,\nx,zzz\n\xff,a\n"):
+        Path("visits.csv").write_text(rows, encoding="latin-1")
+        code, text = in_terminal("select", *EVENTS, *costs, "--ledger", "budget.db", NO_COLOR="1")
+        assert code == 0
+        shown.append(text.splitlines()[-1])
+    assert shown == 2 * [f"{CHECK}{shlex.join(EVENTS)}"]
+    assert process("check", *shlex.split(shown[0].removeprefix(CHECK))).returncode == 1
+    assert "discreet check" not in in_terminal("select", *EVENTS, *costs, "--quiet")[1]
+    assert "discreet check" not in process("select", *EVENTS, *costs).stderr
+    assert "discreet check" not in in_terminal(*SELECT)[1]
+
+
+def test_the_check_that_is_named_has_no_password(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ibis.duckdb.connect("v.ddb").create_table("v", pa.table({"who": [1], "page": ["a"]}))
+    Path("pages.csv").write_text("page\na\nb\n")
+    place = ("--connect", "duckdb://v.ddb?access_mode=read_only", "--name", "v", "--user", "who", "--item", "page")
+    code, text = in_terminal("select", *place, "--domain", "pages.csv:page", "-k", "1", "--epsilon", "9", NO_COLOR="1")
+    assert code == 0, text
+    assert "--connect duckdb://... --name v" in text.splitlines()[-1]

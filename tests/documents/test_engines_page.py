@@ -12,7 +12,6 @@ import pytest
 
 import discreet
 import site_pages
-from engines import postgres, spark  # noqa: F401  # fixtures
 from site_pages import blocks, with_programs
 
 SNIPPETS = {title: text for page in ("engines.md", "databases.md") for _, title, text in blocks(page)}
@@ -55,16 +54,45 @@ def run_shell(url, folder):
     printed = site_pages.run(
         "bash", "-euo", "pipefail", "-c", SNIPPETS["shell"], folder=folder, environment=environment
     )
-    assert printed.startswith("Top 10 of 50 items")
+    assert "Top 10 of 50 items" in printed  # after a note on the types that the engine does not declare
 
 
 def test_all_snippets_are_known():
-    assert set(SNIPPETS) == {"file", "shell", "url", "spark", "ibis"}
+    assert set(SNIPPETS) == {"file", "shell", "url", "spark", "clickhouse", "ibis", "compiled", "expressions", "rights"}
+
+
+def test_expressions_print_what_the_page_says(capsys):
+    exec(compile(SNIPPETS["expressions"], "snippet expressions", "exec"), {})  # noqa: S102  # our own page
+    assert capsys.readouterr().out == "['äpfel']\n"
 
 
 @pytest.mark.parametrize("name", ["file", "ibis"])
 def test_snippets_on_duckdb_run(name, here):
     run(name)
+
+
+@pytest.mark.long
+@pytest.mark.xdist_group("clickhouse")
+def test_the_snippet_on_clickhouse_runs_in_the_process(here, monkeypatch):
+    import ibis
+
+    pytest.importorskip("chdb", reason="ClickHouse in the process is not installed here")
+    connection = ibis.clickhouse.connect(interface="chdb", path=":memory:")
+    for name, table in here.items():
+        columns = ", ".join(f"{each.name} {'String' if each.name == 'title' else 'Int64'}" for each in table.schema)
+        connection.con.command(f"CREATE TABLE {name} ({columns}) ENGINE = Memory")
+        connection.con.insert_arrow(name, table)
+    monkeypatch.setattr(ibis.clickhouse, "connect", lambda **options: connection)
+    run("clickhouse")
+    for name in here:
+        connection.con.command(f"DROP TABLE {name}")
+
+
+def test_the_snippet_without_an_engine_has_its_statement():
+    scope = {"discreet": discreet}
+    exec(compile(SNIPPETS["compiled"], "snippet compiled", "exec"), scope)  # noqa: S102  # our own page
+    assert "TO_BINARY" in scope["statement"]
+    assert len(scope["release"].items) == 1
 
 
 @pytest.mark.parametrize("url", ["duckdb://ratings.ddb", "sqlite://ratings.db"])
@@ -75,7 +103,7 @@ def test_snippets_on_database_files_run(url, here, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("postgres")
-def test_snippets_on_postgres_run(here, tmp_path, postgres):  # noqa: F811
+def test_snippets_on_postgres_run(here, tmp_path, postgres):
     import ibis
 
     connection = ibis.connect(postgres)
@@ -89,5 +117,5 @@ def test_snippets_on_postgres_run(here, tmp_path, postgres):  # noqa: F811
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.xdist_group("spark")
-def test_the_snippet_on_spark_runs(here, spark):  # noqa: F811
+def test_the_snippet_on_spark_runs(here, spark):
     run("spark", spark=spark)

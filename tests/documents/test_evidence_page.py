@@ -7,12 +7,19 @@ from pathlib import Path
 import pytest
 
 import discreet
-from discreet.evidence.counts import CountVerdict, ValueVerdict, count_tasks, value_tasks
 from discreet.evidence.discovery import DiscoveryVerdict, discovery_tasks
+from discreet.evidence.discovery_choice import choice_tasks
 from discreet.evidence.groups import GroupVerdict, group_tasks
 from discreet.evidence.neighbours import SHARP, best_witness
+from discreet.evidence.number_rows import (
+    CountVerdict,
+    ShortfallVerdict,
+    ValueVerdict,
+    count_tasks,
+    shortfall_tasks,
+    value_tasks,
+)
 from discreet.evidence.report import Verdict
-from discreet.evidence.shortfall import ShortfallVerdict, shortfall_tasks
 from discreet.mechanisms.registry import all_variants
 from self_test import cases
 
@@ -83,7 +90,7 @@ def test_the_table_has_groups_as_verify_prints_them():
 
 def test_the_table_has_items_that_nobody_listed_as_verify_prints_them():
     assert tuple(FOUND[0]) == DiscoveryVerdict.headings
-    tables = [task.tables for task in discovery_tasks()]
+    tables = [task.tables for task in [*discovery_tasks(), *choice_tasks()]]
     planned = [[one.method, f"{one.items}", one.each_user or "-", one.adjacency] for one in tables]
     assert [row[:4] for row in FOUND[1:]] == planned
     assert {row[-1] for row in FOUND[1:]} == {"holds"}

@@ -26,6 +26,7 @@ def outputs(notebook):
     return {cell["id"]: cell["outputs"] for cell in notebook["cells"] if cell["cell_type"] == "code"}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_it_runs_and_says_what_is_stored(page_maker, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))

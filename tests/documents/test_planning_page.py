@@ -78,9 +78,9 @@ def test_a_table_is_replaced_and_the_rest_stays(script, table):
 @pytest.mark.parametrize("goal", ["top", "recall"])
 def test_the_table_of_gammas_is_what_the_script_prints(script, table, goal):
     gammas, [vector] = script("gammas"), make_vectors(["LONGTAIL"])
-    needs = [gammas.need(vector, 10, gamma, goal) for gamma in gammas.GAMMAS]
+    needs = [gammas.need(vector, 100, gamma, goal) for gamma in gammas.GAMMAS]
     parts = dict(zip(gammas.TARGETS, table("gammas").split("The epsilon that canonical needs for ")[1:], strict=True))
-    assert gammas.table({("LONGTAIL", 10): needs}).splitlines()[2] in parts[goal].splitlines()
+    assert gammas.table({("LONGTAIL", 100): needs}).splitlines()[2] in parts[goal].splitlines()
     assert parts[goal].startswith(gammas.TARGETS[goal])
 
 
@@ -134,7 +134,7 @@ def test_a_plan_asks_for_three_percent_more_at_most(table):
     assert float(worst) <= 1.03
     assert "a plan asks for at most 3% more" in text_of("epsilon.md")
     rows = [cells(line) for line in table("best").splitlines() if line.startswith("| ")][2:]
-    assert all(each[-1].startswith("gamma = ") for each in rows), "the page says that the best is canonical"
+    assert all(re.fullmatch(r"\d+(/\d+)?", each[-1]) for each in rows), "the page says that the best is canonical"
 
 
 @pytest.mark.slow

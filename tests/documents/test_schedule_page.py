@@ -5,15 +5,22 @@ import inspect
 import re
 import shutil
 import subprocess
+import sys
+import types
 
 import pytest
 
+import discreet
 from chart_folder import ARTISTS, fill_folder, read_log, write_charts
 from discreet.cli import publish
-from discreet.publish import run, site_folder
+from discreet.cli.app import EXIT_CODES, FAILURE, MIXED
+from discreet.cli.output import OutputError
+from discreet.ledger import file_store
+from discreet.publish import run
 from site_pages import DOCS, blocks, with_programs
 
 PAGE = "schedule.md"
+GONE = 'connect = "postgres://ada@127.0.0.1:1/db", name = "streams"'
 BLOCKS = {title: text for _, title, text in blocks(PAGE)}
 SERVICE, TIMER = (BLOCKS[f"/etc/systemd/system/charts.{kind}"] for kind in ("service", "timer"))
 
@@ -41,9 +48,10 @@ def test_the_cron_line_publishes_and_prints_only_failures(charts):
 
     assert call().stdout == ""
     log = read_log((folder / "publish.log").read_text(encoding="utf-8"))
-    assert [each["event"] for each in log if each["event"] != "price"] == [
-        *("total", "released", "noted", "released", "written"),
+    assert [each["event"] for each in log if each["event"] not in ("price", "noted")] == [
+        *("total", "released", "released", "written"),
     ]
+    assert "noted" in [each["event"] for each in log]
     wrong = ARTISTS.replace('"artists"', '"others"').replace('item = "artist"', 'item = "artisd"')
     write_charts(folder, wrong)
     assert '"event": "failed", "chart": "others"' in call().stdout
@@ -68,16 +76,105 @@ def test_systemd_takes_the_units(tmp_path):
     assert subprocess.run(["systemd-analyze", "calendar", moment], capture_output=True).returncode == 0
 
 
+def run_task(text, folder, environment, stand_ins, monkeypatch):
+    """Run the code of a page in the folder, with stand-ins for a scheduler that is not installed."""
+    for name, module in stand_ins.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    names = {}
+    exec(compile(text.replace("/srv/charts", str(folder)), "charts.py", "exec"), names)  # noqa: S102  # our own page
+    return names
+
+
+@pytest.mark.slow
+def test_the_task_of_airflow_retries_only_what_a_retry_can_mend(charts, monkeypatch):
+    folder, environment = charts
+
+    class AirflowFailException(Exception):  # noqa: N818  # the name in Airflow
+        pass
+
+    ran = []
+
+    def decorate(**options):
+        # The decorators of Airflow: a call of a task inside a dag runs it.
+        return lambda function: lambda: ran.append(options) or function()
+
+    sdk = types.SimpleNamespace(dag=decorate, task=decorate)
+    stand_ins = {
+        "airflow": types.SimpleNamespace(),
+        "airflow.sdk": sdk,
+        "airflow.exceptions": types.SimpleNamespace(AirflowFailException=AirflowFailException),
+    }
+    run_task(BLOCKS["dags/charts.py"], folder, environment, stand_ins, monkeypatch)
+    assert [sorted(each) for each in ran] == [
+        ["catchup", "max_active_runs", "schedule", "start_date"], ["retries", "retry_delay"],
+    ]  # fmt: skip
+    assert (folder / "site" / "index.html").is_file()
+    write_charts(folder, ARTISTS.replace('item = "artist"', 'item = "artisd"').replace('"artists"', '"others"'))
+    with pytest.raises(AirflowFailException, match="ended with 2"):
+        run_task(BLOCKS["dags/charts.py"], folder, environment, stand_ins, monkeypatch)
+    is_down = ARTISTS.replace('"artists"', '"others"').replace('table = "streams/*.parquet"', GONE)
+    write_charts(folder, is_down)
+    with pytest.raises(RuntimeError, match="network failed"):
+        run_task(BLOCKS["dags/charts.py"], folder, environment, stand_ins, monkeypatch)
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_the_op_of_dagster_retries_only_what_a_retry_can_mend(charts, monkeypatch):
+    folder, environment = charts
+
+    class Failure(Exception):  # noqa: N818  # the name in Dagster
+        def __init__(self, description, allow_retries):
+            super().__init__(description, allow_retries)
+
+    class RetryRequested(Exception):  # noqa: N818  # the name in Dagster
+        def __init__(self, max_retries, seconds_to_wait):
+            super().__init__(max_retries, seconds_to_wait)
+
+    stand_in = types.SimpleNamespace(
+        op=lambda function: function, job=lambda function: function, Failure=Failure, RetryRequested=RetryRequested,
+        ScheduleDefinition=lambda **options: options, Definitions=lambda **options: options,
+    )  # fmt: skip
+    names = run_task(BLOCKS["charts.py"], folder, environment, {"dagster": stand_in}, monkeypatch)
+    names["charts"]()
+    assert (folder / "site" / "index.html").is_file()
+    assert names["definitions"]["schedules"][0]["cron_schedule"] == "0 6 2 * *"
+    write_charts(folder, ARTISTS.replace('item = "artist"', 'item = "artisd"').replace('"artists"', '"others"'))
+    with pytest.raises(Failure) as failed:
+        names["charts"]()
+    assert failed.value.args == ("discreet publish ended with 2", False)
+    write_charts(folder, ARTISTS.replace('"artists"', '"others"').replace('table = "streams/*.parquet"', GONE))
+    with pytest.raises(RetryRequested):
+        names["charts"]()
+
+
+def test_the_page_has_every_exit_code_and_every_code_of_an_error():
+    rows = re.findall(r"^\| (\d+) \| .* \| (.*?) ?\|$", (DOCS / PAGE).read_text(encoding="utf-8"), re.MULTILINE)
+    listed = {name: int(code) for code, names in rows for name in re.findall(r"`([\w-]+)`", names)}
+    kinds, found = [discreet.Error], {"unexpected"}
+    while kinds:
+        kind = kinds.pop()
+        kinds += kind.__subclasses__()
+        found.add(kind.code)
+    found = (found | {OutputError.code, "interrupted"}) - {discreet.Error.code}
+    assert listed == {name: EXIT_CODES.get(name, FAILURE) for name in found}
+    assert {int(code) for code, _ in rows} == {0, *listed.values(), MIXED}
+
+
 def test_the_page_has_every_event_of_the_log_with_its_keys():
     """All but `declined`, which needs a terminal; the calls that report events are read from the sources."""
     told = {}
-    for module in (run, site_folder, publish):
+    for module in (run, file_store, publish):
         for node in ast.walk(ast.parse(inspect.getsource(module))):
             named = isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("report", "told", "self")
             if named and node.args and isinstance(node.args[0], ast.Constant):
                 told[node.args[0].value] = {each.arg for each in node.keywords if each.arg}
-    told["total"] |= {"epsilon", "delta", "left"}
-    told["price"] |= {"charged_again", "error", "warning"}
+    told["total"] |= {"epsilon", "delta", "left", "period"}
+    told["price"] |= {"charged_again", "coming", "error", "code", "warning"}
+    told["failed"] |= {"code"}
+    told["error"] = {"error", "code", "exit"}
     del told["declined"]
     rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", (DOCS / PAGE).read_text(encoding="utf-8"), re.MULTILINE)
     assert {event: set(re.findall(r"`(\w+)`", keys)) - {"where"} for event, keys in rows} == told

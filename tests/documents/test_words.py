@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import words
 from code_names import has_member, known_names, names_of, package_classes
 from page_prose import CODE, MADE, NOTEBOOK, all_pages, blocks_of, code_blocks, code_spans, markdown, nav_pages
 from site_pages import DOCS, ROOT
@@ -327,3 +328,23 @@ def test_the_sources_cite_sections_that_are_there():
 def sections(page):
     """The numbers of the headings of a page."""
     return set(re.findall(r"^#+ (\d+(?:\.\d+)?)\.? ", markdown(page), re.MULTILINE))
+
+
+# How many there are.
+
+
+def test_words_are_counted_without_code_and_figures():
+    page = """# Two words
+
+<!-- not seen --> One, two and `three` = 4.
+
+```python
+nothing = "of this"
+```
+
+| name | 2024 | 2025 |
+| --- | --- | --- |
+| law | 5 | 6 |
+| a law | in words | 7 |
+"""
+    assert words.count_words(page) == 12

@@ -6,7 +6,8 @@ import pytest
 
 import discreet
 from discreet.evidence import definition
-from discreet.evidence.counts import COUNTS, count_tasks, misdrawn
+from discreet.evidence.counts import misdrawn
+from discreet.evidence.number_rows import COUNTS, count_tasks
 from discreet.exact.discrete import sample_discrete_laplace as right
 from discreet.privacy import Sensitivity
 from discreet.release import counts, request

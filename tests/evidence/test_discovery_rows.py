@@ -13,19 +13,21 @@ from discreet.cli.evidence import _verification_to_dict
 from discreet.evidence import definition as defined
 from discreet.evidence.definition import discrete_laplace_log
 from discreet.evidence.discovery import (
-    EPSILON,
     DiscoveryTask,
-    SmallTables,
+    compare_sketches,
     discovery_tasks,
     misdrawn,
     needed_delta,
     tell_scores_apart,
 )
+from discreet.evidence.discovery_choice import choice_tasks
+from discreet.evidence.discovery_tables import EPSILON, SmallTables
 from discreet.evidence.verify import as_report
 from discreet.exact.entropy import Entropy
 from discreet.mechanisms import weighted_discovery
 from discreet.mechanisms.discovery import Discovery
 from discreet.mechanisms.weighted_discovery import WeightedDiscovery
+from discreet.release import sketch_request
 from discreet.sources.events.unlisted import UnlistedScoring
 from self_test import cases
 
@@ -70,7 +72,7 @@ def test_tables_have_every_user_and_items_around_the_threshold():
     [
         (planted_faults.threshold_one_less, {"delta", "threshold", "drawn"}),
         (planted_faults.all_items_of_a_user_count, {"delta", "people"}),
-        (planted_faults.rows_as_people, {"delta", "people", "shortfall"}),
+        (planted_faults.rows_as_people, {"delta", "people", "shortfall", "sketch"}),
         (planted_faults.uncounted_items_kept, {"delta", "people", "chance"}),
         (planted_faults.counts_bounded_like_discovery, {"delta", "rate"}),
     ],
@@ -88,6 +90,36 @@ def test_groups_that_each_have_all_of_delta_are_caught():
         verdict = TASKS["l = 1, each user in many of 2 groups, add-remove"].examine()
         assert TASKS["l = 1, each user in one of 2 groups, add-remove"].examine().holds
     assert {failure.check for failure in verdict.failures} == {"delta", "threshold"}
+
+
+CHOICES = {task.tables.adjacency: task for task in choice_tasks()}
+
+
+@pytest.mark.parametrize("adjacency", CHOICES)
+def test_neighbours_of_a_choice_need_no_more_than_delta(adjacency):
+    verdict = CHOICES[adjacency].examine()
+    assert verdict.holds, verdict.failures
+    assert 0.25 < verdict.kept < 0.5
+    assert 0.25 < verdict.worst < 0.5
+    assert verdict.pairs >= 98
+
+
+@pytest.mark.some(2)
+@pytest.mark.parametrize(
+    ("plant", "checks"),
+    [
+        (planted_faults.choice_for_one_user, {"choice", "delta"}),
+        (planted_faults.choice_for_free, {"rate", "chance", "delta"}),
+        (planted_faults.single_threshold_one_less, {"threshold", "chance", "alone", "delta"}),
+        (planted_faults.all_items_are_first, {"people"}),
+    ],
+    ids=lambda each: getattr(each, "__name__", ""),
+)
+def test_planted_faults_of_a_choice_are_caught(plant, checks):
+    with plant():
+        verdict = CHOICES["add-remove"].examine()
+    assert {failure.check for failure in verdict.failures} == checks
+    assert verdict.cells()[-1] == "FAILS"
 
 
 WEIGHTED = TASKS["weights, l = 3, add-remove"]
@@ -123,6 +155,38 @@ def test_weights_of_each_group_alone_are_caught(monkeypatch):
     monkeypatch.setattr(UnlistedScoring, "_count_users", count_apart)
     verdict = TASKS["weights, l = 1, each user in many of 2 groups, add-remove"].examine()
     assert {"people", "alone"} <= {failure.check for failure in verdict.failures}
+
+
+def sketch_failures(tables=FEW.tables):
+    read, failures = tables.read()
+    assert failures == []
+    return {failure.check for failure in compare_sketches(tables, list(tables.pair_up(read)))}
+
+
+@pytest.mark.some(4)
+@pytest.mark.parametrize("name", [name for name, task in TASKS.items() if task.tables.each_user is None])
+def test_sketches_of_neighbours_are_as_close_as_their_noise_allows(name):
+    assert sketch_failures(TASKS[name].tables) == set()
+
+
+def test_faults_of_sketches_are_caught(monkeypatch):
+    right = sketch_request.make_sketch_noise
+
+    def bound(*terms):
+        # The bound of partition selection in place of none.
+        *others, _, epsilon = terms
+        return right(*others, 1, epsilon)
+
+    def read_without_zeros(request):
+        return [*right_steps(request), 1][1:]
+
+    right_steps = sketch_request.read_steps
+    with monkeypatch.context() as patch:
+        patch.setattr(sketch_request, "make_sketch_noise", bound)
+        assert sketch_failures() == {"rate", "sketch"}
+    with monkeypatch.context() as patch:
+        patch.setattr(sketch_request, "read_steps", read_without_zeros)
+        assert sketch_failures() == {"sketch"}
 
 
 def test_draws_by_gaussian_noise_are_judged(monkeypatch):
@@ -196,9 +260,10 @@ def test_tails_add_up_to_one():
 
 
 def test_the_part_for_discovery_is_that_of_the_plan():
-    for items, k in product((1, 3, 50), (1, 10, 200)):
-        planned = discreet.discovered("1e-6", items).plan(k=k, epsilon=1)
-        assert planned.epsilon == defined.part_for_discovery(items, k)
+    for method, items, k, groups in product(("gaussian", "laplace"), (1, 3, 50), (1, 10, 200), (1, 12)):
+        budget = defined.budget_for_discovery(Fraction(2), method, items, k, groups)
+        planned = discreet.discovered("1e-6", items, method=method).plan(k, budget, max_groups_per_user=groups)
+        assert planned.epsilon == 2
 
 
 def test_people_are_counted_once_in_the_groups_that_are_theirs():

@@ -56,7 +56,13 @@ PLACES = {
         Entropy: ["subset"],
         PositionFinder: ["find", "find_selected"],
         BucketColumn: ["raw"],
-        discreet.release.request: ["find_lead", "l1_distance", "make_count_mechanism", "sample_discrete_laplace"],
+        discreet.release.request: [
+            "GroupShare",
+            "find_lead",
+            "l1_distance",
+            "make_count_mechanism",
+            "sample_discrete_laplace",
+        ],
         discreet.release.counts: ["l1_steps_by_group"],
         discreet.release.discovery_request: ["make_count_mechanism"],
         discreet.release.discovery_request.DiscoveryRequest: ["_release_found"],
@@ -68,7 +74,6 @@ PLACES = {
         unlisted: ["weigh_on_engine"],
         UnlistedScoring: ["_count_users", "_add_up_by_user", "_drop_uncounted", "_hash"],
         discreet.evidence.groups: ["choose_groups"],
-        discreet.release.grouped_request: ["GroupShare"],
     }.items()
     for name in names
 }

@@ -14,10 +14,11 @@ import planted_faults
 from discreet.cli.evidence import _verification_to_dict
 from discreet.evidence import definition
 from discreet.evidence.counts import verify_counts
-from discreet.evidence.discovery import SmallTables, discovery_tasks
+from discreet.evidence.discovery import discovery_tasks
+from discreet.evidence.discovery_tables import SmallTables
 from discreet.evidence.groups import GroupLaws, GroupTrial, group_tasks
 from discreet.evidence.neighbours import Family, move, whole
-from discreet.evidence.shortfall import SHORTFALL, ShortfallTask, ShortfallTrial, shortfall_tasks
+from discreet.evidence.number_rows import SHORTFALL, NumberTask, NumberTrial, ShortfallVerdict, shortfall_tasks
 from discreet.evidence.verify import as_report
 from discreet.evidence.visible_laws import Input, expected_law
 from discreet.exact.discrete import interval_half_width
@@ -149,7 +150,7 @@ def test_every_kind_of_mechanism_is_covered_under_both_adjacencies():
 def test_the_joint_law_of_list_and_shortfall_is_within_epsilon_point_by_point():
     """By the definition alone, over lists and values one after the other, against what the verifier adds up."""
     (mechanism, k), rate = (discreet.Canonical(), 2), SHORTFALL
-    trial = ShortfallTrial(Family((whole(3, 2, 2, 0),), "add-remove"), k)
+    trial = NumberTrial(Family((whole(3, 2, 2, 0),), "add-remove"), k, shortfall=SHORTFALL)
     named = {"name": "canonical", "gamma": "3/4", "noise": "gumbel", "ceil": False}
 
     def joint(scores):
@@ -176,8 +177,9 @@ def doubled(right):
     return lambda *given, **more: replace(right(*given, **more), rate=2 * right(*given, **more).rate)
 
 
-ONE = ShortfallTask(discreet.Canonical(), "add-remove", (ShortfallTrial(USERS, 2),))
-SUMS = ShortfallTask(discreet.Canonical(), "add-remove", TASKS[repr(discreet.Canonical()), "add-remove"].trials[-2:])
+ALL = TASKS[repr(discreet.Canonical()), "add-remove"]
+ONE = NumberTask(discreet.Canonical(), "add-remove", (NumberTrial(USERS, 2, shortfall=SHORTFALL),), ShortfallVerdict)
+SUMS = NumberTask(discreet.Canonical(), "add-remove", ALL.trials[-2:], ShortfallVerdict)
 
 
 def test_noise_at_twice_the_rate_hides_in_the_joint_law_and_shows_by_itself(monkeypatch):

@@ -8,9 +8,9 @@ import pytest
 import discreet
 from discreet import Histogram
 from discreet.evidence import definition
-from discreet.evidence.counts import ValueTask, ValueTrial, value_tasks
 from discreet.evidence.definition import define_values
 from discreet.evidence.neighbours import Family, whole
+from discreet.evidence.number_rows import NumberTask, ValueTrial, ValueVerdict, value_tasks
 from discreet.mechanisms import histogram
 from discreet.privacy import Sensitivity
 from discreet.release import request
@@ -20,7 +20,9 @@ from discreet.release.counts import Reach, l1_distance
 def few(adjacency):
     """The trials of all of two items, which are quick."""
     task = value_tasks(adjacency)[0]
-    return ValueTask(task.mechanism, adjacency, tuple(trial for trial in task.trials if trial.family.d == 2))
+    return NumberTask(
+        task.mechanism, adjacency, tuple(each for each in task.trials if each.family.d == 2), ValueVerdict
+    )
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "swap"])

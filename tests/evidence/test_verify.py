@@ -8,11 +8,11 @@ import pytest
 from flint import arb
 
 import discreet
-from discreet.evidence.counts import count_tasks, value_tasks
 from discreet.evidence.discovery import discovery_tasks
+from discreet.evidence.discovery_choice import choice_tasks
 from discreet.evidence.groups import group_tasks
 from discreet.evidence.neighbours import Family, families, whole
-from discreet.evidence.shortfall import shortfall_tasks
+from discreet.evidence.number_rows import count_tasks, shortfall_tasks, value_tasks
 from discreet.evidence.verify import Task, plan
 from discreet.exact.ball import ball
 from discreet.mechanisms import canonical, joint
@@ -56,8 +56,8 @@ def test_all_of_it_is_at_least_what_was_promised():
     tasks = [task for task in planned if isinstance(task, Task)]
     assert [task.mechanism for task in tasks] == all_variants()
     assert len({task.mechanism for task in tasks}) == len(tasks) >= 41
-    more = [*count_tasks(), *shortfall_tasks(), *group_tasks(), *value_tasks(), *discovery_tasks()]
-    assert len(planned) - len(tasks) == len(more) == 48
+    more = [*count_tasks(), *shortfall_tasks(), *group_tasks(), *value_tasks(), *discovery_tasks(), *choice_tasks()]
+    assert len(planned) - len(tasks) == len(more) == 50
     pairs = [
         sum(len(list(trial.family.neighbours(scores))) for trial in task.trials for scores in trial.family.scores)
         for task in tasks

@@ -20,7 +20,7 @@ from discreet.exact.discrete import (
     _bound_acceptance,
     _leading_words,
     _propose,
-    sample_binomial,
+    _sample_from_bit,
     sample_binomials,
     sample_fair_binomials,
     upper_tail,
@@ -62,7 +62,7 @@ def assert_between(decided, undecided, probabilities):
 @pytest.mark.parametrize("name", PROBABILITIES)
 def test_walked_bits_add_up_to_the_law(name, m):
     p = PROBABILITIES[name]
-    decided, undecided = walk(lambda entropy: sample_binomial(entropy, m, p), (1, 30, 300, 1200)[m])
+    decided, undecided = walk(lambda entropy: _sample_from_bit(entropy, m, p, 0), (1, 30, 300, 1200)[m])
     with precision(200):
         assert_between(decided, undecided, dict(enumerate(binomial_law(m, p()))))
     assert undecided < Fraction(1, 10)
@@ -238,14 +238,14 @@ def test_a_few_of_very_many_trials_succeed():
     kept = sample_binomials(entropy, np.full(size, 10**12), np.full(size, low), np.full(size, high), lambda i: p())
     mean = low * 10**16
     assert stats.poisson.ppf(1e-9, mean) <= kept.sum() <= stats.poisson.isf(1e-9, mean)
-    assert [sample_binomial(entropy, 10**12, tail(70)) for _ in range(3)] == [0, 0, 0]
-    assert sample_binomial(entropy, 10**12, tail(-3000)) == 10**12
+    assert [_sample_from_bit(entropy, 10**12, tail(70), 0) for _ in range(3)] == [0, 0, 0]
+    assert _sample_from_bit(entropy, 10**12, tail(-3000), 0) == 10**12
 
 
 def test_one_alone_is_as_one_of_many():
     p = tail(2)
     entropy = Entropy(random.Random(6))
-    values = np.array([sample_binomial(entropy, 30, p) for _ in range(3000)])
+    values = np.array([_sample_from_bit(entropy, 30, p, 0) for _ in range(3000)])
     low, _ = bounds(p)
     assert_law(values, stats.binom(30, low), stats.binom(30, 1.05 * low))
 
@@ -264,7 +264,7 @@ def test_the_cost_does_not_grow_with_the_trials():
     for m in (10**6, 10**18):
         bits = Counted(4)
         for _ in range(5):
-            sample_binomial(Entropy(bits), m, tail(1))
+            _sample_from_bit(Entropy(bits), m, tail(1), 0)
         asked[m] = bits.asked
     assert asked[10**18] < 6 * asked[10**6]
     assert asked[10**18] < 5 * 80 * 64 * 200

@@ -11,13 +11,12 @@ from discreet.evidence.walk import walk
 from discreet.exact.ball import ball, precision
 from discreet.exact.discrete import (
     interval_half_width,
-    log_probability,
     sample_bernoulli_exp1,
     sample_discrete_laplace,
     sample_geometric_exp,
-    tail_probability,
 )
 from discreet.exact.entropy import Entropy
+from laplace import log_probability, tail_probability
 
 RATES = [Fraction(1), Fraction(2), Fraction(1, 2), Fraction(3, 2), Fraction(3, 4)]
 

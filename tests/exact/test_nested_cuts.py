@@ -16,7 +16,6 @@ from discreet.exact.nested import (
     _add_up,
     _are_easy,
     _cut_in_a_row,
-    _even_rises,
     _find_heavy,
     _heaviest,
     _pieces_of_a,
@@ -170,19 +169,20 @@ def test_cells_of_many_a_are_close_together_at_both_ends():
 
 
 def test_cells_of_b_begin_after_even_rises():
-    assert _even_rises(1, 1)[0].tolist() == [0, 1]
-    assert _even_rises(1, 14)[0].tolist() == [0, 1, 2, 3, 5, 6, 8, 11]
-    assert _even_rises(1000, 3)[0].tolist() == [0, 1, 2, 3]
-    assert len(_even_rises(1, 10**6)[0]) == 47
+    assert lay_out(1, 1).b.tolist() == [0, 1]
+    assert lay_out(1, 14).b.tolist() == [0, 1, 2, 3, 5, 6, 8, 11]
+    assert lay_out(1000, 3).b.tolist() == [0, 1, 2, 3]
+    assert len(lay_out(1, 10**6).b) == 47
     for k, m in ((2, 10**5), (10, 2000), (1, 2**62)):
-        first, pieces = _even_rises(k, m)
-        assert pieces == 1
+        line = lay_out(k, m)
+        first = line.b
+        assert line.pieces == 1
         last = np.append(first[1:] - 1, m)
         high = np.log1p(last / (np.arange(1, k + 1)[:, None])).sum(axis=0)
         low = np.log1p(first / (np.arange(1, k + 1)[:, None])).sum(axis=0)
         assert (high - low).max() <= (0.35 if k < 10 else 0.61)
         assert len(first) <= np.ceil(high[-1] / 0.3)
-    assert len(_even_rises(10**5, 10**9)[0]) == 512
+    assert len(lay_out(10**5, 10**9).b) == 512
 
 
 @pytest.mark.parametrize(
@@ -190,8 +190,8 @@ def test_cells_of_b_begin_after_even_rises():
     [(100, 2000, 437, 1), (100, 10**4, 477, 1), (150, 10**4, 607, 1), (1000, 10**4, 512, 11)],
 )
 def test_more_cells_of_b_are_half_as_many_as_it_takes_or_in_pieces(k, m, count, pieces):
-    first, found = _even_rises(k, m)
-    assert (len(first), found) == (count, pieces)
+    line = lay_out(k, m)
+    assert (len(line.b), line.pieces) == (count, pieces)
 
 
 @pytest.mark.parametrize(

@@ -89,8 +89,8 @@ def ask(engine, rng, question, **terms):
 
 def find(**terms):
     """Make a domain of items to be found with every term given."""
-    given = {"delta": "1e-6", "max_items_per_user": 3, "epsilon": "2", "kind": "string", "spelling": "exact", **terms}
-    return discreet.discovered(**given)
+    given = {"delta": "1e-6", "max_items_per_user": 3, "epsilon": "2", "kind": "string", "spelling": "exact"}
+    return discreet.discovered(**{**given, "method": "laplace", **terms})
 
 
 def array_scores(d, shape):
@@ -512,7 +512,7 @@ MONTH_OPTIONS = (
 )  # fmt: skip
 FIND_OPTIONS = (
     "--user", "who", "--item", "song", "--discover", "--delta", "1e-8", "--max-items-per-user", "40", "--kind",
-    "string", "--spelling", "exact", "--discovery-epsilon", "500000",
+    "string", "--spelling", "exact", "--discovery-epsilon", "500000", "--method", "laplace",
 )  # fmt: skip
 COUNTED = ("--counts", "1000000")
 
@@ -531,9 +531,13 @@ def run(*arguments):
     return normalise(f"exit code {code}\n{out.getvalue()}{err.getvalue()}")
 
 
+MOMENT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|\d+ [A-Z][a-z]+ \d{4}, \d\d:\d\d UTC"
+"""A time of the ledger, as programs and as people read it."""
+
+
 def normalise(text):
     """Return a text without what differs from run to run: versions, times, random ids and the hashes of both."""
-    text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME", text.replace(discreet.__version__, "VERSION"))
+    text = re.sub(MOMENT, "TIME", text.replace(discreet.__version__, "VERSION"))
     return re.sub(r"\b([0-9a-f]{64}|[0-9a-f]{32})\b", "HASH", text)
 
 
@@ -646,8 +650,9 @@ def init(name):
     )  # fmt: skip
 
 
-HEAD = 'title = "What people listen to"\nledger = "charts.db"\nout = "site"\n'
+HEAD = 'title = "What people listen to"\nledger = "charts.db"\nout = "site"\npictures = false\n'
 PERIOD = 'every = "month"\ntime = "at"\n'
+OF_TEXT = 'kind = "string", spelling = "exact"'
 OF_STREAMS = 'table = "streams.parquet", user = "who", item = "song"'
 CHARTS = {
     "list": f"""
@@ -696,7 +701,7 @@ split = "auto"
 id = "found"
 title = "Found songs"
 events = {{ {OF_STREAMS} }}
-discover = {{ delta = "1e-9", max_items_per_user = 2, epsilon = "0.5", kind = "string", spelling = "exact" }}
+discover = {{ method = "laplace", delta = "1e-9", max_items_per_user = 2, epsilon = "0.5", {OF_TEXT} }}
 k = 4
 epsilon = "2"
 mechanism = "canonical"
@@ -781,13 +786,48 @@ def seed(name):
     return random.Random(zlib.crc32(name.encode()))
 
 
+def weighted():
+    """Give the name of each release of items that Gaussian noise finds, and what makes it."""
+    domain = find(method="gaussian", max_items_per_user=100, epsilon=15)
+    both = {"by": "land", "groups": LANDS, "each_user": "many", "max_groups_per_user": 2, "adjacency": "swap"}
+    questions = {
+        "found by weights": ({"domain": domain}, {"epsilon": 20, "counts": 1, "shortfall": 1}),
+        "found by weights and land": ({"domain": domain, **both}, {"k": 2, "epsilon": 20, "mechanism": SHOT}),
+    }
+    for engine in ENGINES:
+        for name, (question, terms) in questions.items():
+            yield f"{engine}: {name}", lambda rng, e=engine, q=question, t=terms: ask(e, rng, q, **t)
+    line = ("select", "streams.parquet", *FIND_OPTIONS[:-1], "gaussian", "-k", "20", *SURE[2:], "--format")
+    for form in ("table", "json"):
+        yield f"select found by weights {form}", lambda rng, f=form: run(*line, f)
+
+
+def planned():
+    """Give the name of each sketch of items that nobody listed, and of plans for them, and what makes it."""
+    terms = {**SKETCH, "ranks": [1, 3, 11], "adjacency": None}
+    sums = {"value": "amount", "clip": (-1, 3), "resolution": "0.25", "adjacency": "swap"}
+    for engine in ("arrow", "sqlite"):
+        for name, question in (("found", {}), ("sums found", sums)):
+            given = {**QUESTION, **question, "domain": find(method="gaussian", max_items_per_user=100)}
+            yield (
+                f"sketch of {name} {engine}",
+                lambda rng, e=engine, q=given: discreet.sketch(
+                    discreet.events(**open_streams(e), **q), rng=rng, **terms
+                ),
+            )
+    line = ("plan", "--discover", "--delta", "1e-8", "--max-items-per-user", "3", "--method", "gaussian", "-k", "20")
+    line += ("--discovery-epsilon", "0.6", "--epsilon", "1", "--max-groups-per-user", "2")
+    yield "command: plan what nobody listed", lambda rng: run(*line)
+    yield "command: plan what nobody listed as JSON", lambda rng: run(*line, "--json")
+
+
 def texts():
     """Give the name of each case and its text."""
     # Tables are as wide as the terminal.
     terminal = patch.dict(os.environ, {"COLUMNS": "100", "NO_COLOR": "1"})
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), terminal:
         write_files()
-        for kind in (arrays, sketches, events, formats, commands, publishing, refusals, shortfalls):
+        for kind in (arrays, sketches, events, formats, commands, publishing, refusals, shortfalls, weighted, planned):
             for name, make in kind():
                 yield name, _write(name, make, kind is refusals)
 

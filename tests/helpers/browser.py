@@ -51,8 +51,16 @@ class Page:
         return answer["result"].get("value")
 
     def press(self, key):
+        # The focus moves by the number of the key, not by its name.
+        code = {"windowsVirtualKeyCode": 9, "code": "Tab"} if key == "Tab" else {}
         for kind in ("keyDown", "keyUp"):
-            self._call("Input.dispatchKeyEvent", type=kind, key=key)
+            self._call("Input.dispatchKeyEvent", type=kind, key=key, **code)
+
+    def type(self, text):
+        """Presses the key of each letter, in what has the focus."""
+        for letter in text:
+            self._call("Input.dispatchKeyEvent", type="keyDown", key=letter, text=letter)
+            self._call("Input.dispatchKeyEvent", type="keyUp", key=letter)
 
     def move(self, x, y):
         self._call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
@@ -74,8 +82,11 @@ class Page:
         return answer["result"]
 
     def _message(self):
+        poll = select.poll()
+        poll.register(self._read, select.POLLIN)
         while b"\0" not in self._rest:
-            ready, _, _ = select.select([self._read], [], [], 60)
+            # poll, not select, which knows file descriptors below 1024 only
+            ready = poll.poll(60_000)
             part = os.read(self._read.fileno(), 1 << 16) if ready else b""
             assert part, "Chromium does not answer"
             self._rest += part

@@ -36,7 +36,7 @@ epsilon = "0.1"
 every = "month"
 time = "played_at"
 """
-HEAD = 'title = "What people listen to"\nledger = "budget.db"\nout = "site"\n'
+HEAD = 'title = "What people listen to"\nledger = "budget.db"\nout = "site"\npictures = false\n'
 TITLES = [f"Song {letter}" for letter in "ABCDEFGH"]
 
 

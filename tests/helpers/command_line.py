@@ -1,5 +1,6 @@
 """What the tests of the command line share: a few arguments, files to read, and runs in a process of their own."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,3 +21,8 @@ def write_table(name, header, scores, delimiter=","):
 def process(*args, program=PROGRAM, **options):
     """Runs the command line in a process of its own."""
     return subprocess.run([*program, *args], capture_output=True, text=True, timeout=60, **options)
+
+
+def without_notes(err):
+    """Standard error without the notes that say how columns without a declared type are read."""
+    return re.sub(r"discreet: (item|by|during|value) reads .+, because its type is not declared.*\n", "", err)

@@ -11,7 +11,7 @@ import pytest
 
 LONG = os.environ.get("DISCREET_TESTS") == "long"
 
-SHARE = 4
+SHARE = 6
 """In `make test` a property is tried on one in so many of its examples."""
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -23,8 +24,25 @@ import pytest
 
 from effort import LONG
 
-LOCAL = ["arrow", "pandas", "polars", "polars lazy", "parquet", "csv", "tsv.gz", "relation", "ibis", "duckdb", "sqlite"]
-SERVERS = ["postgres", "spark"]
+ON_CLICKHOUSE = [pytest.mark.xdist_group("clickhouse"), pytest.mark.long]
+"""One process holds a ClickHouse, of a gigabyte."""
+
+LOCAL = [
+    "arrow",
+    "pandas",
+    "polars",
+    "polars lazy",
+    "parquet",
+    "csv",
+    "tsv.gz",
+    "relation",
+    "ibis",
+    "duckdb",
+    "sqlite",
+    "datafusion",
+    pytest.param("clickhouse", marks=ON_CLICKHOUSE),
+]
+SERVERS = ["mariadb", "postgres", "spark"]
 
 
 def on_server(name, *marks):
@@ -32,9 +50,17 @@ def on_server(name, *marks):
     return pytest.param(name, marks=[pytest.mark.xdist_group(name), pytest.mark.slow, *marks])
 
 
-LONG_ON_SPARK = [on_server("postgres"), on_server("spark", pytest.mark.long)]
-ENGINES = [*LOCAL, *LONG_ON_SPARK]
-"""Every engine; a query on Spark takes seconds, so that make test-long asks it most of this."""
+LONG_ON_SERVERS = [
+    on_server("mariadb", pytest.mark.long),
+    on_server("postgres"),
+    on_server("spark", pytest.mark.long),
+]
+
+FOLDING_SERVERS = LONG_ON_SERVERS[1:]
+"""The servers that fold text: PostgreSQL and Spark."""
+
+ENGINES = [*LOCAL, *LONG_ON_SERVERS]
+"""Every engine; make test-long asks most of this of Spark, whose queries take seconds, and of MariaDB."""
 
 
 def on(engine, events, folder, request):
@@ -65,6 +91,13 @@ def on(engine, events, folder, request):
             return {"table": duckdb.arrow(events, connection=duckdb.connect())}
         case "ibis":
             return {"table": ibis.duckdb.connect().create_table("events", events)}
+        case "datafusion":
+            pytest.importorskip("datafusion", reason="DataFusion is not installed here")
+            return {"table": ibis.datafusion.connect().create_table("events", events)}
+        case "clickhouse":
+            return {"table": fill_clickhouse(events)}
+        case "polars by ibis":
+            return {"table": ibis.polars.connect({"events": pl.from_arrow(events)}).table("events")}
         case "duckdb":
             with duckdb.connect(str(folder / "events.ddb")) as connection:
                 connection.execute("CREATE TABLE events AS SELECT * FROM events")
@@ -74,8 +107,36 @@ def on(engine, events, folder, request):
             return {"table": f"sqlite://{folder / 'events.db'}", "name": "events"}
         case "postgres":
             return {"table": _fill_postgres(request.getfixturevalue("postgres"), events), "name": "events"}
+        case "mariadb":
+            return {"table": _fill_mariadb(request.getfixturevalue("mariadb"), events), "name": "events"}
         case "spark":
             return {"table": _spark_frame(request.getfixturevalue("spark"), events)}
+
+
+def fill_clickhouse(events, **types):
+    """A table of ClickHouse in the process, with other types than those of Arrow for columns where they are given."""
+    reason = "ClickHouse in the process is not installed here: pip install '.[test-clickhouse]'"
+    pytest.importorskip("chdb", reason=reason)
+    connection, name = ibis.clickhouse.connect(interface="chdb", path=":memory:"), f"events_{uuid.uuid4().hex}"
+    kinds = {each.name: types.get(each.name) or f"Nullable({_CLICKHOUSE[str(each.type)]})" for each in events.schema}
+    columns = ", ".join(f'"{column}" {kind}' for column, kind in kinds.items())
+    connection.con.command(f"CREATE TABLE {name} ({columns}) ENGINE = Memory")
+    connection.con.insert_arrow(name, events)
+    return connection.table(name)
+
+
+_CLICKHOUSE = {
+    "int64": "Int64",
+    "int32": "Int32",
+    "double": "Float64",
+    "string": "String",
+    "bool": "Bool",
+    "date32[day]": "Date32",
+    "timestamp[us]": "DateTime64(6)",
+    "timestamp[us, tz=UTC]": "DateTime64(6, 'UTC')",
+    "decimal128(10, 2)": "Decimal(10, 2)",
+    "decimal128(38, 2)": "Decimal(38, 2)",
+}
 
 
 def _nullable(kind):
@@ -107,6 +168,39 @@ def _fill_postgres(url, events):
     connection.create_table("events", events)
     connection.disconnect()
     return url
+
+
+_MARIADB = {
+    "int64": "BIGINT",
+    "double": "DOUBLE",
+    "string": "LONGTEXT COLLATE utf8mb4_general_ci",
+    "bool": "BOOLEAN",
+    "date32[day]": "DATE",
+    "timestamp[us]": "DATETIME(6)",
+}
+
+
+def _fill_mariadb(url, events):
+    """Text has a collation that equates case, accents and blanks at the end; NaN and infinities are missing."""
+    with warnings.catch_warnings(action="ignore"):  # a new server has no table of time zones
+        connection = ibis.connect(url)
+    with connection.con.cursor() as cursor:
+        columns = ", ".join(f"`{field.name}` {_MARIADB[str(field.type)]}" for field in events.schema)
+        if "events" in connection.list_tables():
+            cursor.execute("DROP TABLE events")
+        cursor.execute(f"CREATE TABLE events ({columns}) CHARACTER SET utf8mb4")
+        marks = ", ".join(["%s"] * events.num_columns)
+        rows = [[_finite(cell) for cell in row.values()] for row in events.to_pylist()]
+        cursor.executemany(f"INSERT INTO events VALUES ({marks})", rows)  # noqa: S608  # marks alone
+    connection.disconnect()
+    return url
+
+
+def _finite(cell):
+    """A cell as MariaDB can hold it."""
+    if isinstance(cell, float) and cell in (float("inf"), -float("inf")):
+        return sys.float_info.max if cell > 0 else -sys.float_info.max
+    return None if cell != cell else cell
 
 
 def _spark_frame(session, events):
@@ -142,26 +236,25 @@ def postgres(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def mariadb(tmp_path_factory):
-    """A connection of ibis to a MariaDB server of its own, which has no dialect."""
+    """The URL of a database on a MariaDB server of its own, whose character set is latin1 as the server's is."""
     if shutil.which("mariadbd") is None or shutil.which("mariadb-install-db") is None:
         pytest.skip("no MariaDB server is installed here")
+    pytest.importorskip("MySQLdb", reason="the driver of MariaDB is not installed here")
     folder = tmp_path_factory.mktemp("mariadb")
     own = ["--no-defaults", f"--datadir={folder / 'data'}", f"--user={getpass.getuser()}"]
     subprocess.run(["mariadb-install-db", *own], check=True, capture_output=True)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    # Without grants anybody may come in, from this machine alone.
+    # Without grants anybody may come in, from this machine alone. Every statement is logged, and every change.
     local = ["--skip-grant-tables", "--bind-address=127.0.0.1", f"--port={port}", f"--socket={folder / 's'}"]
+    logs = ["--general-log", f"--general-log-file={folder / 'log'}", f"--log-bin={folder / 'changes'}"]
     silent = subprocess.DEVNULL
-    server = subprocess.Popen(["mariadbd", *own, *local], stdout=silent, stderr=silent)
+    server = subprocess.Popen(["mariadbd", *own, *local, *logs, "--server-id=1"], stdout=silent, stderr=silent)
     try:
         until = time.monotonic() + 60
         while not _is_listening(port) and server.poll() is None and time.monotonic() < until:
             time.sleep(0.1)
-        with warnings.catch_warnings(action="ignore"):  # a new server has no table of time zones
-            connection = ibis.mysql.connect(host="127.0.0.1", port=port, user="root", database="test")
-        yield connection
-        connection.disconnect()
+        yield f"mysql://root@127.0.0.1:{port}/test"
     finally:
         server.terminate()
         server.wait()
@@ -190,7 +283,7 @@ def spark(tmp_path_factory):
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.codegen.wholeStage", "false")  # compiling a query takes longer than small tables do
-        .config("spark.driver.memory", "1g")
+        .config("spark.driver.memory", "3g")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))

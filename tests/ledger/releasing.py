@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import discreet
-from discreet.ledger import store
+from discreet.ledger import file_store
 
 SCORES = {f"film {i}": i * i % 101 for i in range(40)}
 
@@ -32,8 +32,8 @@ def nursery(path):
 def traced(folder, releases, setting):
     """Makes a ledger and releases, and says so in the file "seen" beside it, by one byte each."""
     if setting != "as it is":
-        connected = store._connect
-        store._connect = lambda *args: weakened(connected(*args), setting)
+        connected = file_store._connect
+        file_store._connect = lambda *args: weakened(connected(*args), setting)
     seen = os.open(Path(folder) / "seen", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     ledger = discreet.Ledger.create(Path(folder) / "budget.db", epsilon=1000, unit="test")
     os.write(seen, b"m")

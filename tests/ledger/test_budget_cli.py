@@ -31,7 +31,7 @@ def test_a_budget_from_the_first_to_the_last(done, refused):
     first = done(*SELECT, "--purpose", "monthly chart", "--request-id", "june", "--json")
     assert done(*SELECT, "--request-id", "june", "--json") == first
     done(*SELECT, "--epsilon", "1.5")
-    sentence = refused(*SELECT, code=1)
+    sentence = refused(*SELECT, code=3)
     assert sentence == "epsilon 1 does not fit: 0.5 of 3 is left, and nothing was drawn"
     shown = done("budget", "show", "budget.db")
     for line in ("  spent     2.5", "  left      0.5", "  by sum    2.5", "  releases  2"):

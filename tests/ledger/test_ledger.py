@@ -256,7 +256,7 @@ def test_the_dataset_is_in_the_chain(tmp_path):
 
 def test_a_ledger_from_before_there_were_datasets_is_for_any(tmp_path):
     words = {"adjacency": "add-remove", "unit": "users", "time": "2026-01-01T00:00:00Z", "version": "0.1.0", "id": "1"}
-    store.make_file(tmp_path / "old.db", next_record(None, BUDGET, {"epsilon": "1", "delta": None, **words}))
+    store.open_store(tmp_path / "old.db").make(next_record(None, BUDGET, {"epsilon": "1", "delta": None, **words}))
     ledger = discreet.Ledger(tmp_path / "old.db")
     assert ledger.budget.dataset is None
     release(ledger)
@@ -367,7 +367,7 @@ def test_events_are_charged_too(ledger):
 def entries_at_waits(ledger, monkeypatch, *args, **options):
     """The charges that the file holds each time that a padded release waits."""
     seen = []
-    monkeypatch.setattr("discreet.release.padding.wait_for_multiple", lambda *_: seen.append(ledger.history()))
+    monkeypatch.setattr("discreet.release.topk.wait_for_multiple", lambda *_: seen.append(ledger.history()))
     release(ledger, *args, pad_to="0.001", **options)
     return seen
 
@@ -403,3 +403,61 @@ def test_with_a_delta_many_small_releases_cost_less(tmp_path):
 def test_what_is_no_path_is_refused(given):
     with pytest.raises(discreet.Error, match="ledger must be a path"):
         release(given)
+
+
+def test_ten_times_the_float_of_a_tenth_is_one_and_no_more(ledger):
+    for _ in range(10):
+        release(ledger, 0.1)
+    assert (ledger.spent, ledger.left) == (Fraction(1), Fraction(0))
+
+
+def test_what_does_not_fit_is_more_than_what_is_left(ledger):
+    for _ in range(9):
+        release(ledger, Fraction(0.1))  # as early versions read the float
+    with pytest.raises(discreet.BudgetSpentError) as caught:
+        release(ledger, 0.1)
+    words = str(caught.value).split()
+    assert Fraction(words[1]) == Fraction(1, 10)
+    assert Fraction(words[5]) < Fraction(1, 10)
+
+
+@pytest.mark.parametrize("given", [0.1, "0.1", Fraction(1, 10)], ids=repr)
+@pytest.mark.parametrize(
+    ("stored", "asked"),
+    [
+        ({}, {}),
+        ({"counts": Fraction(0.3)}, {"counts": "0.3"}),
+        ({"counts": Fraction(0.3), "shortfall": "0.2"}, {"counts": 0.3, "shortfall": 0.2}),
+        ({"split": "auto", "shortfall": "auto"}, {"split": "auto", "shortfall": "auto"}),
+    ],
+    ids=["plain", "counts", "both", "auto"],
+)
+def test_a_request_stored_by_an_early_version_matches_under_either_reading(tmp_path, stored, asked, given):
+    ledger = discreet.Ledger.create(tmp_path / "budget.db", epsilon=9, unit="users")
+    first = release(ledger, Fraction(0.1), request_id="chart", **stored)
+    assert release(ledger, given, request_id="chart", **asked) == first
+    with pytest.raises(discreet.Error, match="request_id must be new"):
+        release(ledger, "0.1001", request_id="chart", **asked)
+    assert len(ledger.history()) == 1
+
+
+def test_requests_of_sketches_groups_and_discovery_match_under_either_reading(tmp_path):
+    ledger = discreet.Ledger.create(
+        tmp_path / "budget.db", epsilon=9, delta="1e-3", release_delta=Fraction(1e-6), unit="users"
+    )
+    table = pa.table({"who": [f"u{i}" for i in range(300)], "what": ["x"] * 300})
+
+    def ask(epsilon, delta, request_id):
+        if request_id == "sketch":
+            return discreet.sketch(SCORES, epsilon, ledger=ledger, request_id=request_id)
+        if request_id == "groups":
+            groups = discreet.grouped({"a": SCORES, "b": SCORES}, each_user="one")
+            return discreet.top_k(groups, 1, epsilon, ledger=ledger, request_id=request_id)
+        found = discreet.discovered(delta=delta, max_items_per_user=1, epsilon=epsilon)
+        source = discreet.events(table, user="who", item="what", domain=found)
+        return discreet.top_k(source, 1, 3, ledger=ledger, request_id=request_id)
+
+    for request_id in ("sketch", "groups", "discovery"):
+        first = ask(Fraction(0.1), Fraction(1e-6), request_id)
+        assert ask(0.1, 1e-6, request_id) == first
+    assert len(ledger.history()) == 3

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import discreet
+from places import PLACES
 
 HERE = Path(__file__).parent
 
@@ -29,11 +30,20 @@ def raced(path, processes, releases, granted):
 
 
 @pytest.mark.slow
-def test_exactly_the_budget_is_granted(tmp_path):
-    assert raced(tmp_path / "budget.db", 8, 120, 60) == (60, 60, 120)
+@pytest.mark.parametrize("place", PLACES, indirect=True)
+def test_exactly_the_budget_is_granted(place):
+    assert raced(place, 8, 48, 24) == (24, 24, 48)
 
 
 @pytest.mark.slow
 @pytest.mark.soak
-def test_exactly_the_budget_is_granted_at_length(tmp_path):
-    assert raced(tmp_path / "budget.db", 32, 2000, 1000) == (1000, 1000, 2000)
+@pytest.mark.parametrize("place", PLACES, indirect=True)
+def test_exactly_the_budget_is_granted_to_200_tries(place):
+    assert raced(place, 8, 200, 100) == (100, 100, 200)
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+@pytest.mark.parametrize("place", PLACES, indirect=True)
+def test_exactly_the_budget_is_granted_at_length(place):
+    assert raced(place, 32, 2000, 1000) == (1000, 1000, 2000)

@@ -16,8 +16,8 @@ import pytest
 import discreet
 from discreet.errors import LedgerError
 from discreet.exact.entropy import SystemBits
-from discreet.ledger import charges, store
-from discreet.ledger.store import check_free_space
+from discreet.ledger import charges, file_store
+from discreet.ledger.file_store import FileTransaction, check_free_space
 
 SCORES = {"dune": 912_345, "alien": 877, "heat": 410}
 
@@ -70,7 +70,7 @@ def test_a_foreign_file_is_refused_and_left_alone(tmp_path, content, sentence):
 @pytest.mark.usefixtures("undrawn")
 def test_another_database_is_refused(tmp_path):
     with closing(sqlite3.connect(tmp_path / "other.db")) as connection:
-        connection.execute(store.TABLE)
+        connection.execute(file_store.TABLE)
     refused(tmp_path / "other.db", "must be a ledger made by discreet, and '.*' is another kind of file")
 
 
@@ -133,16 +133,16 @@ def test_a_file_that_is_gone_is_refused(path, undrawn):
 
 @pytest.mark.parametrize("replaced", [True, False])
 def test_a_file_removed_during_the_charge_is_noticed(path, undrawn, monkeypatch, replaced):
-    ledger, own = discreet.Ledger(path), store.append
+    ledger, own = discreet.Ledger(path), FileTransaction.append
 
-    def append(connection, record):
-        monkeypatch.setattr(store, "append", own)
-        own(connection, record)
+    def append(chain, record):
+        monkeypatch.setattr(FileTransaction, "append", own)
+        own(chain, record)
         path.rename(path.with_name("away.db"))
         if replaced:
             discreet.Ledger.create(path, epsilon=1, unit="users")
 
-    monkeypatch.setattr(store, "append", append)
+    monkeypatch.setattr(FileTransaction, "append", append)
     # The new file takes the old one's journal away, which SQLite reports as an error of the disk.
     refused(
         ledger, "was removed or replaced while it was in use|or it was removed while in use|the disk reports an error"

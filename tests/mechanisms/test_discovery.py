@@ -19,7 +19,7 @@ from discreet.evidence.visible_laws import divergences
 from discreet.evidence.walk import walk
 from discreet.exact.ball import ball, precision
 from discreet.exact.entropy import Entropy
-from discreet.mechanisms.discovery import Discovery, check_delta, default_epsilon, delta_warning, make_discovery
+from discreet.mechanisms.discovery import Discovery, check_delta, delta_warning, make_discovery
 
 SMALL = Discovery(Fraction(4), Fraction(1, 10**3), 1)
 """Few people are enough here, so that every string of bits can be walked."""
@@ -58,7 +58,9 @@ def test_the_threshold_is_known_for_every_size():
     assert Discovery(Fraction(10) ** 300, Fraction(1, 10**300), 5).threshold == 2
     assert Discovery(Fraction(1, 10**12), Fraction(1, 10**900), 10**4).threshold > 10**18
     # What the design promises at epsilon 1 and delta 1e-8, a quarter of epsilon being for discovery.
-    thresholds = [make_discovery("1e-8", items, Fraction(1), 10**9).threshold for items in (1, 10, 100)]
+    thresholds = [
+        make_discovery("1e-8", items, Fraction(1), 10**9, method="laplace").threshold for items in (1, 10, 100)
+    ]
     assert all(abs(t / about - 1) < 0.03 for t, about in zip(thresholds, (72, 800, 9000), strict=True))
 
 
@@ -321,20 +323,26 @@ def test_the_floats_hold_the_tails(rate):
 
 
 def test_the_words_say_what_the_probabilities_are():
-    found = make_discovery("1e-8", 1, Fraction(1), 20)
+    found = make_discovery("1e-8", 1, Fraction(1), 20, method="laplace")
     text = found.describe_threshold()
     few, many = (int(number) for number in re.findall(r"about (\d+)", text))
     with precision(100):
         assert found.keep_probability(few - 1) < ball(Fraction(1, 10)) < found.keep_probability(few)
         assert found.keep_probability(many - 1) < ball(Fraction(9, 10)) < found.keep_probability(many)
     assert "at most 1 item counts" in text
-    assert "fewer than about 8,300 people" in make_discovery("1e-8", 100, Fraction(1), 10**9).describe_threshold()
-    assert "at most 1,000 items count" in make_discovery("1e-8", 1000, Fraction(1), 10).describe_threshold()
+    assert (
+        "fewer than about 8,300 people"
+        in make_discovery("1e-8", 100, Fraction(1), 10**9, method="laplace").describe_threshold()
+    )
+    assert (
+        "at most 1,000 items count"
+        in make_discovery("1e-8", 1000, Fraction(1), 10, method="laplace").describe_threshold()
+    )
 
 
 def test_the_default_part_of_epsilon():
-    assert default_epsilon(Fraction(1), 3, 20) == Fraction(23, 80)
-    assert default_epsilon(Fraction(2), 50, 20) == 1
+    assert make_discovery("1e-8", 3, Fraction(1), 20, method="laplace").epsilon == Fraction(23, 80)
+    assert make_discovery("1e-8", 50, Fraction(2), 20, method="laplace").epsilon == 1
     assert make_discovery("1e-8", 3, Fraction(1), 20, epsilon="0.4").epsilon == Fraction(2, 5)
 
 
@@ -358,7 +366,7 @@ def test_the_default_part_of_epsilon():
 def test_mistakes_are_named(changed, message):
     given = {"delta": "1e-8", "max_items_per_user": 3, "budget": Fraction(1), "k": 20} | changed
     with pytest.raises(Error, match=re.escape(message)):
-        make_discovery(**given)
+        make_discovery(**given, method="laplace")
 
 
 def test_a_large_delta_is_warned_about():

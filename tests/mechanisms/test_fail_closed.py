@@ -271,7 +271,7 @@ def test_labels_that_python_calls_equal_are_distinct_items():
 
 
 def test_a_ledger_is_locked_even_if_the_wait_is_interrupted(monkeypatch, tmp_path):
-    from discreet.release.padding import Padding
+    from discreet.release.topk import Padding
 
     ledger = discreet.Ledger.create(tmp_path / "budget.db", epsilon=3, unit="people")
     lower_envelopes(monkeypatch)

@@ -21,8 +21,7 @@ from discreet.ledger.charges import query_of
 from discreet.mechanisms.histogram import scale
 from discreet.mechanisms.tally import Tally
 from discreet.release.counts import CountFormat
-from discreet.release.grouped_request import make_grouped_request
-from discreet.release.request import make_request
+from discreet.release.request import make_grouped_request, make_request
 from discreet.sources.files import file_source
 from draws import enough, fits
 

@@ -42,8 +42,9 @@ def test_it_stands_in_the_table_beside_ours():
     assert mine.needs == {"top": None}
     assert known.needs["top"] is not None
     assert table.best("top") is known
-    assert f"{mine.reaches.top:.4f} +- {mine.reaches.error:.4f}" in str(table).splitlines()[3]
-    assert "+-" not in str(table).splitlines()[2]
+    low, high = mine.reaches.top - mine.reaches.error, mine.reaches.top + mine.reaches.error
+    assert f"{max(0, low):.4f} to {min(1, high):.4f}" in str(table).splitlines()[3]
+    assert " to " not in str(table).splitlines()[2]
     with pytest.raises(discreet.Error, match="epsilon must be given to compare"):
         discreet.compare(SCORES, 3, mechanisms=[MINE])
 

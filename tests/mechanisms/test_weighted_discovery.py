@@ -15,6 +15,7 @@ import pytest
 from flint import arb
 from scipy import stats
 
+import discreet
 import draws
 from discreet.errors import Error
 from discreet.evidence.visible_laws import divergences
@@ -387,3 +388,50 @@ def test_an_epsilon_that_is_too_small_is_refused():
         Error, match="epsilon must be larger for discovery with max_items_per_user=3: with 1e-30 for it"
     ):
         make_discovery("1e-40", 3, Fraction(1), 20, epsilon="1e-30", method="gaussian")
+
+
+@pytest.mark.parametrize("method", ["laplace", "gaussian"])
+@pytest.mark.parametrize("adjacency", ["add-remove", "swap"])
+@pytest.mark.parametrize("groups", [1, 3])
+def test_the_people_needed_are_the_fewest_whose_item_is_found_so_often(method, adjacency, groups):
+    terms = {"adjacency": adjacency, "max_groups_per_user": groups, "method": method}
+    found = make_discovery("1e-6", 5, Fraction(2), 10, **terms)
+    assert found.most_items == 5 * groups
+    for items, chance in itertools.product(
+        (1, 2, found.most_items), (Fraction(1, 20), Fraction(1, 2), Fraction(19, 20))
+    ):
+        weight = weigh_items(items) if method == "gaussian" else 1
+        people = found.people_needed(chance, items)
+        assert found.keep_probability(people * weight) >= ball(chance)
+        assert found.keep_probability((people - 1) * weight) < ball(chance)
+    assert found.list_people(1) == sorted(found.list_people(1))
+
+
+def test_half_is_reached_at_the_cutoff_itself():
+    # Phi(0) is 1/2 exactly.
+    found = WeightedDiscovery(Fraction(1), Fraction(1, 10**6), 1)
+    assert found.people_needed(Fraction(1, 2)) == -(-found.cutoff // WEIGHT_STEPS)
+    assert found.people_needed(Fraction(1, 10**30)) == 1
+
+
+@pytest.mark.parametrize("groups", [1, 4])
+def test_both_methods_are_compared_on_the_terms_of_the_plan(groups):
+    domain = discreet.discovered("1e-8", 3, method="laplace")
+    compared = domain.compare(20, 2, adjacency="swap", max_groups_per_user=groups)
+    assert compared.planned == domain.plan(20, 2, adjacency="swap", max_groups_per_user=groups)
+    choice = {"auto"} if groups == 1 else set()
+    assert {each.method for each, _ in compared.choices} == {"laplace", "gaussian"} | choice
+    shared = {
+        (each.delta, each.max_items_per_user, each.adjacency, each.max_groups_per_user) for each, _ in compared.choices
+    }
+    assert shared == {(Fraction(1, 10**8), 3, "swap", groups)}
+    assert [each for each, mark in compared.choices if mark == "planned"] == [compared.planned]
+    for each, mark in compared.choices:
+        if mark == "default":
+            assert each == replace(domain, method=each.method).plan(20, 2, adjacency="swap", max_groups_per_user=groups)
+    parts = {each.epsilon for each, _ in compared.choices}
+    assert {Fraction(1, 2), Fraction(1), Fraction(3, 2)} <= parts
+    chosen = replace(domain, epsilon=Fraction(1, 3)).compare(20, 2, max_groups_per_user=groups)
+    assert chosen.planned.epsilon == Fraction(1, 3)
+    assert "planned" in [mark for _, mark in chosen.choices]
+    assert "<table" in compared._repr_html_()

@@ -10,7 +10,7 @@ import pytest
 
 import discreet
 from chart_folder import ARTISTS, HEAD, SONGS, write_charts
-from discreet.publish.chart_source import find_table, list_public_options
+from discreet.publish.chart_source import find_table, list_public_options, name_source
 from discreet.publish.charts_file import _NOT_ASKED, _PLACES, CHART, FILE, format_schema, read_charts
 from discreet.publish.site_folder import write_site
 from discreet.sources.events.location import Location
@@ -29,7 +29,8 @@ def read(tmp_path, charts, head=HEAD):
 def test_a_file_is_read_without_any_other_file(tmp_path):
     file = read(tmp_path, SONGS + ARTISTS)
     assert [chart.id for chart in file.charts] == ["songs", "artists"]
-    assert (file.title, file.ledger, file.out) == ("What people listen to", tmp_path / "budget.db", tmp_path / "site")
+    assert (file.title, file.out) == ("What people listen to", tmp_path / "site")
+    assert file.find_ledger() == str(tmp_path / "budget.db")
 
 
 WRONG = [
@@ -58,7 +59,7 @@ WRONG = [
     (SONGS + SONGS, "id must be another for each chart, and 'songs' is there twice"),
     ("", "charts.toml: chart is missing"),
     ("[chart]\n", "chart must be one or more tables"),
-    ("[[chart]\n", "charts.toml must be TOML, and is not at line 4, column"),
+    ("[[chart]\n", "charts.toml must be TOML, and is not at line 5, column"),
 ]  # fmt: skip
 
 
@@ -84,7 +85,7 @@ def test_a_ledger_in_the_site_is_refused_after_the_first_run_too(tmp_path, ledge
 def test_a_ledger_beside_the_site_is_fine(tmp_path):
     write_site(tmp_path / "site", {"index.html": ""})
     for name in ("budget.db", "site.db", ".site-0123.db", "../budget.db"):
-        assert read(tmp_path, SONGS, HEAD.replace("budget.db", name)).ledger == tmp_path / name
+        assert read(tmp_path, SONGS, HEAD.replace("budget.db", name)).find_ledger() == str(tmp_path / name)
 
 
 @pytest.mark.parametrize(("charts", "message"), WRONG, ids=[message for _, message in WRONG])
@@ -206,8 +207,35 @@ def test_the_schema_is_in_step_with_the_keys():
     assert list(schema["properties"]) == [key.name for key in FILE]
     chart = schema["properties"]["chart"]["items"]
     assert list(chart["properties"]) == [key.name for key in CHART]
-    assert chart["properties"]["every"]["enum"] == ["day", "week", "month", "quarter", "year"]
+    assert chart["properties"]["every"]["enum"] == ["day", "week", "month", "quarter", "year", False]
     assert "required" not in schema["properties"]["defaults"]["properties"]["events"]
+
+
+def test_a_chart_unsets_a_default_by_false(folder):
+    head = HEAD + '[defaults]\nevery = "month"\ntime = "played_at"\nzone = "Europe/Berlin"\nnote = "by month"\n'
+    once = ARTISTS.replace('every = "month"\ntime = "played_at"\n', "every = false\ntime = false\nzone = false\n")
+    write_charts(folder, once, head)
+    (chart,) = read_charts("charts.toml").charts
+    assert (chart.unit, chart.get("time"), chart.get("zone"), chart.note) == (None, None, None, "by month")
+    write_charts(folder, once.replace("zone = false", "zone = true"), head)
+    with pytest.raises(discreet.Error, match="zone must be a text, not True"):
+        read_charts("charts.toml")
+    write_charts(folder, once.replace("zone = false", "k = false"), head)
+    with pytest.raises(discreet.Error):
+        read_charts("charts.toml")
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        ('to = "2025-Q1"', "to must be a month like '2026-01', not '2025-Q1'"),
+        ('from = "2025-05"\nto = "2025-04"', "to must not be before from, '2025-05', as '2025-04' is"),
+    ],
+)
+def test_the_last_period_is_a_period_from_the_first_on(folder, keys, sentence):
+    write_charts(folder, ARTISTS.replace('every = "month"', f'every = "month"\n{keys}'))
+    with pytest.raises(discreet.Error, match=sentence):
+        read_charts("charts.toml")
 
 
 def test_every_option_of_events_and_top_k_has_a_key_or_no_meaning_here():
@@ -216,7 +244,8 @@ def test_every_option_of_events_and_top_k_has_a_key_or_no_meaning_here():
     known = {inner.name for key in CHART for inner in (key, *key.keys)}
     elsewhere = {
         "groups": "by", "by": "by", "during": "every", "ledger": "the file", "purpose": "the title",
-        "request_id": "id", "rng": "tests", "labels": "label", "scores": "events", "sensitivity": "events know it",
+        "request_id": "id", "as_of": "--as-of", "rng": "tests", "labels": "label", "scores": "events",
+        "sensitivity": "events know it",
     }  # fmt: skip
     for function in (discreet.events, discreet.top_k):
         assert set(inspect.signature(function).parameters) - known <= set(elsewhere), function
@@ -225,11 +254,17 @@ def test_every_option_of_events_and_top_k_has_a_key_or_no_meaning_here():
 PAGE = (Path(__file__).parents[2] / "docs" / "charts-file.md").read_text(encoding="utf-8")
 
 
-def test_the_page_has_every_key():
-    for key in (*FILE, *CHART, *(inner for outer in CHART for inner in outer.keys)):
-        must = " (required)" if key.is_required else ""
-        more = f" One of {', '.join(f'`{choice}`' for choice in key.choices)}." if len(key.choices) > 1 else ""
-        assert f"| `{key.name}`{must} | {key.says}{more} |" in PAGE, key.name
+def test_the_page_has_every_key(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "docs" / "_build"))
+    from charts_keys import tables
+
+    made = tables()
+    assert sorted(re.findall(r'^--8<-- "docs/pictures/keys-(\w+)\.txt"$', PAGE, re.MULTILINE)) == sorted(made)
+    for keys, table in zip((FILE, CHART, *(key.keys for key in CHART if key.keys)), made.values(), strict=True):
+        rows = table.splitlines()[2:]
+        assert [re.match(r"\| `(\w+)`", row)[1] for row in rows] == [key.name for key in keys]
+        assert all(key.says in row for key, row in zip(keys, rows, strict=True))
+    assert "| `adjacency` | The difference between neighbouring datasets. One of `add-remove`," in made["chart"]
 
 
 def test_the_example_of_the_page_is_a_charts_file(tmp_path):
@@ -241,5 +276,22 @@ def test_the_example_of_the_page_is_a_charts_file(tmp_path):
 
 
 def test_the_page_names_the_keys_that_do_not_change_a_chart():
-    (sentence,) = re.findall(r"settings have changed if .*?\.$", PAGE, re.DOTALL | re.MULTILINE)
+    (sentence,) = re.findall(r"settings changed if .*?\.$", PAGE, re.DOTALL | re.MULTILINE)
     assert set(re.findall(r"`(\w+)`", sentence)) == _NOT_ASKED | _PLACES
+
+
+@pytest.mark.parametrize(
+    ("connect", "value", "kind"),
+    [
+        ("${URL}", "postgres://here/db", "postgresql"),
+        ("postgres://${URL}@here/db", "me", "postgresql"),
+        ("${URL}", None, "other"),
+    ],
+)
+def test_a_statement_knows_the_kind_of_a_database_that_a_variable_names(tmp_path, monkeypatch, connect, value, kind):
+    write_charts(tmp_path, ARTISTS.replace('table = "streams/*.parquet"', f'connect = "{connect}", name = "plays"'))
+    if value is None:
+        monkeypatch.delenv("URL", raising=False)
+    else:
+        monkeypatch.setenv("URL", value)
+    assert name_source(read_charts(tmp_path / "charts.toml").charts[0]) == kind

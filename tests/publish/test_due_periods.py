@@ -6,8 +6,9 @@ import pytest
 
 import discreet
 from chart_folder import SONGS, write_charts
+from discreet.ledger.charges import parse_moment
 from discreet.publish.charts_file import read_charts
-from discreet.publish.editions import find_due_periods, parse_moment
+from discreet.publish.editions import find_due_periods
 
 
 def due(tmp_path, moment, more='every = "month"'):

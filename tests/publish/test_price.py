@@ -4,12 +4,12 @@ from fractions import Fraction
 
 import pytest
 
-from chart_folder import ARTISTS, SONGS, fill_folder, write_charts
+from chart_folder import ARTISTS, SONGS, fill_folder, publish, write_charts
 from discreet.ledger.account import Composition
+from discreet.ledger.charges import parse_moment
 from discreet.ledger.ledger import Ledger
 from discreet.publish.chart_source import list_terms, open_chart_source
 from discreet.publish.charts_file import read_charts
-from discreet.publish.editions import parse_moment
 from discreet.publish.run import MOST_PERIODS, find_cost, make_dummy_site, make_price
 from discreet.release.topk import make_any_request
 
@@ -100,7 +100,36 @@ def test_a_budget_with_a_delta_lasts_longer(tmp_path):
     assert price_of(tmp_path, ARTISTS, epsilon=2, delta="1e-6").charts[0].lasts > 2 * pure
 
 
+def test_a_budget_that_renews_tells_what_fits_of_what_is_due_in_its_year(tmp_path):
+    """Twelve charges fall in each year: that of December is the first of the next."""
+    renewed = {"every": "year", "zone": "Europe/Berlin"}
+    price = price_of(tmp_path, ARTISTS, epsilon="1.1", **renewed)
+    # October is charged now, November in December.
+    assert (price.charts[0].lasts, price.charts[0].coming, price.period, price.left) == (1, 1, "2026", 1)
+    row = price_of(tmp_path, ARTISTS, "2026-02-02", epsilon="1.1", **renewed).charts[0]
+    assert (row.lasts, row.coming) == (10, 10)
+    row = price_of(tmp_path, ARTISTS, "2026-02-02", epsilon="0.5", **renewed).charts[0]
+    assert (row.lasts, row.coming) == (4, 10)
+
+
 def test_a_budget_that_is_too_small_is_told(tmp_path):
     price = price_of(tmp_path, ARTISTS, epsilon="0.05")
     assert not price.fits
     assert price.charts[0].lasts == 0
+
+
+def test_a_chart_is_paid_by_its_part(folder):
+    """The price, the charge and the number of further periods follow the part; another part's budget is no help."""
+    charts = ARTISTS.replace("k = 2", 'k = 2\npart = "music"') + ARTISTS.replace('"artists"', '"others"')
+    write_charts(folder, charts)
+    ledger, charts = Ledger(folder / "budget.db"), read_charts(folder / "charts.toml").charts
+    missing, other = make_price(charts, ledger, parse_moment("2025-11-01")).charts
+    assert (missing.cost, other.error) == (None, None)
+    assert "part must be left out, as the ledger has none, not 'music'" in str(missing.error)
+    ledger.reserve_part("music", epsilon="0.25")
+    price = make_price(charts, ledger, parse_moment("2025-11-01"))
+    assert (price.fits, price.left, price.charts[0].lasts) == (True, 20 - Fraction(2, 10), 1)
+    for moment, codes in (("2025-11-01", 0), ("2025-12-01", 0), ("2026-01-01", 3)):
+        assert publish("--as-of", moment) == codes
+    assert [entry.part for entry in ledger.history()] == ["music", None, "music", None, None]
+    assert ledger.spending.left("music") == Fraction(1, 20)

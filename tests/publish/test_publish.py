@@ -16,9 +16,10 @@ import pytest
 import discreet
 from chart_folder import ARTISTS, HEAD, SONGS, TITLES, publish, read_log, read_site, write_charts
 from discreet.cli.app import app
+from discreet.ledger.file_store import find_lock
 from discreet.ledger.ledger import Ledger
 from discreet.publish.charts_file import read_charts
-from discreet.publish.site_folder import find_lock
+from discreet.publish.site_folder import MARK
 
 OCTOBER, NOVEMBER = ("--as-of", "2025-11-01"), ("--as-of", "2025-12-01")
 
@@ -89,9 +90,8 @@ def test_a_period_that_is_released_stays_when_the_chart_is_edited(folder):
     site = read_site()
     assert site["data/songs.2025-10.json"] == before["data/songs.2025-10.json"]
     old, new = site["songs.2025-10.html"].decode(), site["songs.2025-11.html"].decode()
-    assert "have changed since this period was released" in old
-    assert "k 3, not 5" in old
-    assert "have changed" not in new
+    assert "settings changed" not in old
+    assert "settings changed from those of October 2025: length of the list 5 (before: 3)." in new
     assert "<h1>Hits</h1>" in old
     assert "artists.html" not in site
     assert "artists/2025-10" in request_ids()
@@ -130,8 +130,7 @@ def mend_events(folder):
 
 def test_a_query_that_always_fails_is_charged_twice_and_no_more(folder, capsys, mend_events):
     write_charts(folder, SONGS)
-    for _ in range(4):
-        assert publish(*OCTOBER) == 1
+    assert [publish(*OCTOBER) for _ in range(4)] == [4, 4, 1, 1]
     assert request_ids() == ["songs/2025-10", "songs/2025-10/2"]
     assert Ledger("budget.db").spent == 1
     capsys.readouterr()
@@ -144,7 +143,7 @@ def test_a_query_that_always_fails_is_charged_twice_and_no_more(folder, capsys, 
     out = capsys.readouterr().out
     assert "songs: charged before and not stored, which is spent; charged again as songs/2025-10/3" in out
     assert "this run costs epsilon 0.5;" in out
-    assert publish(*OCTOBER, "--charge-again", "songs") == 1
+    assert publish(*OCTOBER, "--charge-again", "songs") == 4
     capsys.readouterr()
     assert publish(*OCTOBER, "--log", "json") == 1
     assert request_ids() == ["songs/2025-10", "songs/2025-10/2", "songs/2025-10/3"]
@@ -157,8 +156,7 @@ def test_a_query_that_always_fails_is_charged_twice_and_no_more(folder, capsys, 
 @pytest.mark.usefixtures("mend_events")
 def test_of_many_periods_none_is_charged_after_one_that_is_lost_twice(folder):
     write_charts(folder, SONGS.replace('every = "month"', 'every = "month"\nfrom = "2025-08"'))
-    for _ in range(3):
-        assert publish(*OCTOBER) == 1
+    assert [publish(*OCTOBER) for _ in range(3)] == [4, 4, 1]
     assert request_ids() == ["songs/2025-08", "songs/2025-08/2"]
 
 
@@ -196,25 +194,97 @@ def test_only_what_was_lost_twice_is_charged_again(folder, capsys, name, message
 
 def test_one_chart_that_fails_does_not_stop_the_others(folder, capsys):
     write_charts(folder, SONGS.replace('item = "song_id"', 'item = "song"') + ARTISTS)
-    assert publish(*OCTOBER) == 1
+    assert publish(*OCTOBER) == 2
     assert "songs 2025-10: failed: item must be a column of the table" in capsys.readouterr().out
     assert request_ids() == ["artists/2025-10"]
     assert {"artists.html", "index.html"} < set(read_site())
     write_charts(folder, SONGS.replace("songs.csv", "gone.csv") + ARTISTS)
-    assert publish("--dry-run", *NOVEMBER) == 1
-    assert publish(*NOVEMBER) == 1
+    assert publish("--dry-run", *NOVEMBER) == 2
+    assert publish(*NOVEMBER) == 2
     assert "songs: domain must be a file that exists" in capsys.readouterr().out
     assert request_ids() == ["artists/2025-10", "artists/2025-11"]
+
+
+def test_charts_that_fail_for_different_causes_have_a_code_of_their_own(folder, capsys):
+    write_charts(folder, SONGS.replace('item = "song_id"', 'item = "song"') + ARTISTS.replace('"0.1"', '"400"'))
+    assert publish(*OCTOBER, "--log", "json") == 5
+    log = read_log(capsys.readouterr().out)
+    failed = {each["chart"]: each["code"] for each in log if each["event"] == "failed"}
+    assert failed == {"songs": "wrong-usage", "artists": "budget-spent"}
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [(["--as-of", "soon"], "wrong-usage"), (["--dryrun"], "wrong-usage"), (["--wait"], "wrong-usage")],
+)
+def test_an_error_that_stops_the_run_is_in_the_log(folder, capsys, options, code):
+    assert publish("--log", "json", *options) == 2
+    captured = capsys.readouterr()
+    (event,) = read_log(captured.out)
+    assert (event["event"], event["code"], event["exit"], captured.err) == ("error", code, 2, "")
+    assert event["error"]
 
 
 def test_what_the_budget_does_not_allow_is_refused(folder, capsys):
     Path("budget.db").unlink()
     Ledger.create("budget.db", epsilon="0.5", unit="listeners")
-    assert publish(*OCTOBER) == 1
+    assert publish(*OCTOBER) == 3
     out = capsys.readouterr().out
     assert "more than is left: what does not fit is refused before anything is drawn" in out
     assert "artists 2025-10: failed: epsilon 0.1 does not fit" in out
     assert request_ids() == ["songs/2025-10"]
+
+
+def test_a_year_ends_and_the_site_keeps_both(folder, capsys):
+    Path("budget.db").unlink()
+    Ledger.create("budget.db", epsilon="0.1", every="year", unit="listeners")
+    write_charts(folder, ARTISTS)
+    assert publish("--as-of", "2025-11-02") == 0
+    assert "this run costs epsilon 0.1; 0 of 0.1 is left after it in 2025" in capsys.readouterr().out
+    assert publish("--as-of", "2025-12-02") == 3
+    assert "epsilon 0.1 does not fit: 0 of 0.1 is left in 2025" in capsys.readouterr().out
+    assert publish("--as-of", "2026-01-02", "--log", "json") == 0
+    (total,) = [each for each in read_log(capsys.readouterr().out) if each["event"] == "total"]
+    assert (total["period"], total["left"], total["fits"]) == ("2026", "0", True)
+    site = read_site()
+    assert {"artists.2025-10.html", "artists.2025-12.html"} < set(site)
+    assert (
+        b"epsilon = 0.1 for each year for all lists together, to protect the listeners; 0.1 is spent in 2026"
+        in site["statement.html"]
+    )
+    assert b"after seeing all lists that this privacy budget allows in one year." in site["index.html"]
+    assert b"Together at most epsilon = 0.2 since 2025, in 2 years with charges" in site["statement.html"]
+    assert b", counted in the budget of 2025" in site["artists.2025-10.html"]
+    head = Ledger("budget.db").head
+    assert publish("--as-of", "2026-01-02") == 0
+    assert (Ledger("budget.db").head, read_site()) == (head, site)
+
+
+@pytest.mark.parametrize("is_early", [False, True], ids=["site", "site of an early version"])
+def test_a_ledger_that_does_not_hold_what_the_site_shows_is_refused(folder, capsys, is_early):
+    write_charts(folder, ARTISTS)
+    shutil.copy("budget.db", "copy.db")
+    assert publish(*OCTOBER) == 0
+    if is_early:
+        Path("site", MARK).write_text("")
+    site, head = read_site(), Ledger("budget.db").head
+    Ledger.create("new.db", epsilon=20, unit="listeners")
+    for name in ("new.db", "copy.db"):
+        Path("charts.toml").write_text(Path("charts.toml").read_text().replace("budget.db", name))
+        for option in ("--yes", "--dry-run"):
+            assert publish(*NOVEMBER, option) == 2
+            assert (
+                f"ledger must hold the releases that the site 'site' shows, and '{name}' does not"
+                in capsys.readouterr().err
+            )
+        assert Ledger(name).history() == []
+        Path("charts.toml").write_text(Path("charts.toml").read_text().replace(name, "budget.db"))
+    assert (read_site(), Ledger("budget.db").head) == (site, head)
+    Path("charts.toml").write_text(
+        Path("charts.toml").read_text().replace("budget.db", "new.db").replace('"site"', '"other"')
+    )
+    assert publish(*NOVEMBER) == 0
+    assert Path("other", "index.html").exists()
 
 
 def test_all_periods_from_the_first_are_released(folder):
@@ -235,8 +305,9 @@ def test_a_chart_without_periods_is_released_under_its_id(folder):
 def test_the_log_is_json_and_holds_what_happened(folder, capsys):
     assert publish(*OCTOBER, "--log", "json") == 0
     log = read_log(capsys.readouterr().out)
-    assert [each["event"] for each in log] == ["price", "price", "total", "released", "noted", "released", "written"]
-    assert (log[4]["chart"], log[4]["note"]) == ("songs", READS_SECONDS)
+    others = [each for each in log if each["event"] != "noted"]
+    assert [each["event"] for each in others] == ["price", "price", "total", "released", "released", "written"]
+    assert [each["note"] for each in log if each["event"] == "noted" and each["chart"] == "songs"] == NOTES
     assert log[0] | {"time": ""} == {
         "time": "", "event": "price", "chart": "songs", "due": ["2025-10"], "released": 0, "epsilon": "0.5",
         "delta": "0", "cost": "0.5", "lasts": 32,
@@ -246,7 +317,15 @@ def test_the_log_is_json_and_holds_what_happened(folder, capsys):
     assert not any(title in words for title in TITLES)
 
 
-READS_SECONDS = "where reads seconds as numbers (2.5), because its type is not declared: no other spelling meets it"
+NOTES = [
+    "item reads song_id as whole numbers (25), because its type is not declared: rows in another spelling are left out",
+    "by reads country as text, whose case and spaces count, because its type is not declared",
+    "during reads played_at as dates and times (2026-01-31 or 2026-01-31 12:00:00), because its type is not declared: "
+    "rows in another spelling are left out; date_format says otherwise",
+    "where reads seconds as numbers (2.5), because its type is not declared: no other spelling meets it; decimal says "
+    "otherwise",
+]
+TOLD = "".join(f"discreet: songs: {note}\n" for note in NOTES)
 
 
 def test_what_a_condition_reads_columns_as_is_said_once_unless_all_is_quiet(folder, capsys):
@@ -254,7 +333,7 @@ def test_what_a_condition_reads_columns_as_is_said_once_unless_all_is_quiet(fold
     write_charts(folder, SONGS)
     for arguments in (["--as-of", "2025-03-02"], ["--as-of", "2025-05-02"]):
         assert publish("--yes", *arguments) == 0
-        assert capsys.readouterr().err == f"discreet: songs: {READS_SECONDS}\n"
+        assert capsys.readouterr().err == TOLD
     for log in ("text", "json"):
         assert publish("--yes", "--as-of", "2025-06-02" if log == "text" else "2025-07-02", "-q", "--log", log) == 0
         captured = capsys.readouterr()
@@ -262,7 +341,7 @@ def test_what_a_condition_reads_columns_as_is_said_once_unless_all_is_quiet(fold
         assert "where reads" not in captured.out
     check = ["check", "charts.toml", "--as-of", "2025-07-02"]
     app(check, standalone_mode=False)
-    assert capsys.readouterr().err == f"discreet: songs: {READS_SECONDS}\n"
+    assert capsys.readouterr().err == TOLD
     app([*check, "--quiet"], standalone_mode=False)
     assert capsys.readouterr().err == ""
 
@@ -272,10 +351,10 @@ def test_no_password_is_told(folder, capsys, monkeypatch):
     write_charts(folder, charts)
     monkeypatch.setenv("WAREHOUSE", "postgres://ada:s3cret@127.0.0.1:1/db")
     for log in ("text", "json"):
-        assert publish(*OCTOBER, "--log", log) == 1
+        assert publish(*OCTOBER, "--log", log) == 4
         captured = capsys.readouterr()
         assert "failed" in captured.out
-        assert "does not answer at 127.0.0.1, port 1," in captured.out
+        assert "does not answer at 127.0.0.1, port 1:" in captured.out
         assert not any(each in captured.out + captured.err for each in ("s3cret", "ada"))
     assert request_ids() == []
     assert "s3cret" not in json.dumps(Ledger("budget.db").export())
@@ -302,8 +381,51 @@ def test_events_in_a_database_beside_the_file(folder, capsys):
     write_charts(folder, charts.replace('["abba", "bach", "cure", "dido"]', '"connect:artists.name"'))
     assert publish(*NOVEMBER) == 0
     assert [entry.d for entry in entries()] == [4, 3]
+    head = Ledger("budget.db").head
+    for items, label in (("name TEXT, shown TEXT", ""), ("name INTEGER, shown TEXT", 'label = "shown"\n')):
+        with closing(sqlite3.connect("data.db")) as connection:
+            connection.execute("DROP TABLE artists")
+            connection.execute(f"CREATE TABLE artists ({items})")
+            connection.executemany("INSERT INTO artists VALUES (?, ?)", [(n, f"Shown {n}") for n in range(5)])
+            connection.execute("ALTER TABLE streams RENAME TO hidden")
+            connection.commit()
+        # The rehearsal reads the public list alone, and its items have the type of their column.
+        write_charts(folder, charts.replace('["abba", "bach", "cure", "dido"]', f'"connect:artists.name"\n{label}'))
+        assert publish("--dummy", *NOVEMBER) == 0
+        page = (folder / "site-dummy" / "artists.html").read_text()
+        assert ("Shown" in page) == bool(label)
+        with closing(sqlite3.connect("data.db")) as connection:
+            connection.execute("ALTER TABLE hidden RENAME TO streams")
+            connection.commit()
+    assert Ledger("budget.db").head == head
+    write_charts(folder, charts.replace('["abba", "bach", "cure", "dido"]', '"connect:artists.nam"'))
     assert publish("--dummy", *NOVEMBER) == 2
-    assert "chart 'artists': domain and groups must be in files for a rehearsal" in capsys.readouterr().err
+    assert "domain must be a column of the table, one of name, shown, not 'nam'" in capsys.readouterr().err
+
+
+@pytest.mark.xdist_group("spark")
+def test_events_in_a_table_of_spark(folder, spark, monkeypatch):
+    monkeypatch.setenv("SPARK", "pyspark://?spark.sql.shuffle.partitions=2")
+    spark.read.parquet(str(folder / "streams")).write.saveAsTable("streams")
+    rows = [(name, name.title()) for name in ("abba", "bach", "cure")]
+    shown = spark.createDataFrame(rows, "name string, shown string")
+    shown.write.saveAsTable("artists")
+    charts = ARTISTS.replace('table = "streams/*.parquet"', 'connect = "${SPARK}", name = "streams"')
+    write_charts(folder, charts)
+    assert publish(*OCTOBER) == 0
+    listed = charts.replace('["abba", "bach", "cure", "dido"]', '"connect:artists.name"\nlabel = "shown"')
+    write_charts(folder, listed)
+    assert publish(*NOVEMBER) == 0
+    assert [entry.d for entry in entries()] == [4, 3]
+    assert set(entries()[1].release.items) < {"Abba", "Bach", "Cure"}
+    assert publish("--dummy", *NOVEMBER) == 0
+    # The plan of a table is checked as that of a frame is.
+    spark.sql("CREATE TEMPORARY VIEW ranked AS SELECT *, row_number() OVER (ORDER BY listener) AS place FROM streams")
+    write_charts(folder, listed.replace('name = "streams"', 'name = "ranked"').replace('"artists"', '"others"'))
+    assert publish(*NOVEMBER) == 2
+    write_charts(folder, listed.replace('name = "streams"', 'name = "gone"').replace('"artists"', '"others"'))
+    assert publish(*NOVEMBER) == 4
+    assert len(entries()) == 2
 
 
 def test_items_can_be_found(folder, capsys):
@@ -313,7 +435,7 @@ def test_items_can_be_found(folder, capsys):
     Ledger.create("budget.db", epsilon=100, delta="1e-4", release_delta="5e-5", unit="listeners")
     assert publish(*OCTOBER) == 0
     assert entries()[0].delta == Fraction(1, 10**5)
-    assert b"and delta 1e-05 for each person" in read_site()["artists.html"]
+    assert b"<td>1e-05</td>" in read_site()["statement.html"]
     assert publish("--dummy", *OCTOBER) == 0
     write_charts(folder, Path("charts.toml").read_text().removeprefix(HEAD).replace("1e-5", "1e-4"))
     capsys.readouterr()

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 import discreet
+from discreet.ledger.file_store import find_lock
+from discreet.ledger.store import open_store
 from discreet.publish import site_folder
-from discreet.publish.site_folder import KEPT_SECONDS, MARK, check_site, find_lock, lock_publishing, write_site
+from discreet.publish.site_folder import KEPT_SECONDS, MARK, check_site, write_site
 
 OLD, NEW = {"index.html": "old", "data/a.csv": "a"}, {"index.html": "new", "data/b.csv": "b"}
 
@@ -58,16 +60,18 @@ def test_a_team_that_shares_the_folder_shares_the_lock(tmp_path):
     write_site(tmp_path / "site", OLD)
     assert find_lock(tmp_path / "site").stat().st_mode & 0o777 == 0o660
     (tmp_path / "budget.db").touch(0o600)
-    with lock_publishing(tmp_path / "budget.db", 1, lambda *_, **__: None):
+    with open_store(tmp_path / "budget.db").lock_publishing(1, lambda *_, **__: None):
         assert find_lock(tmp_path / "budget.db").stat().st_mode & 0o777 == 0o600
     (tmp_path / "budget.db").chmod(0o660)
-    with lock_publishing(tmp_path / "budget.db", 1, lambda *_, **__: None):
+    with open_store(tmp_path / "budget.db").lock_publishing(1, lambda *_, **__: None):
         assert find_lock(tmp_path / "budget.db").stat().st_mode & 0o777 == 0o660
 
 
 _WRITER = """
 import sys
 from pathlib import Path
+from discreet.ledger.file_store import find_lock
+from discreet.ledger.store import open_store
 from discreet.publish.site_folder import write_site
 for number in range(40):
     tag = sys.argv[2] + str(number)

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from chart_folder import ARTISTS, fill_folder, publish, read_site
+from discreet.cli.app import app
 from discreet.ledger.ledger import Ledger
 from discreet.publish.site_folder import MARK
 
@@ -61,8 +62,30 @@ def run(folder, month, moment, options):
     os.chdir(folder)
     if moment is not None:
         plant_kill(*MOMENTS[moment])
-    # The first of the next month, at which the month is over.
-    os._exit(publish("--as-of", f"{2025 + month // 12}-{month % 12 + 1:02}-01", *options))
+    os._exit(publish("--as-of", first_day_after(month), *options))
+
+
+def first_day_after(month):
+    """The first of the next month, at which the month is over; month 1 is January 2025."""
+    return f"{2025 + month // 12}-{month % 12 + 1:02}-01"
+
+
+def change(folder, month, word, chart, period, moment=None):
+    """A correction or a withdrawal in a process of its own, which kills itself at a moment where one is named."""
+    arguments = ["publish", word, "charts.toml", chart, period, "--reason", f"{word} {period}"]
+    arguments += ["--as-of", first_day_after(month)] if word == "correct" else []
+    process = multiprocessing.get_context("forkserver").Process(
+        target=run_command, args=(str(folder), arguments, moment)
+    )
+    process.start()
+    return process
+
+
+def run_command(folder, arguments, moment):
+    os.chdir(folder)
+    if moment is not None:
+        plant_kill(*MOMENTS[moment])
+    os._exit(app(arguments, standalone_mode=False))
 
 
 def plant_kill(owner, name, side):
@@ -157,4 +180,51 @@ def test_a_year_of_charts(tmp_path):
     fill_folder(tmp_path, CHARTS, epsilon=40)
     lost = live_through(tmp_path, range(1, 13), ["between draw and store", None, None], 1)
     assert lost >= 12
+    assert_site_is_of_the_ledger(tmp_path, 12)
+
+
+@pytest.mark.long
+def test_three_years_of_a_budget_that_renews(tmp_path):
+    """Runs killed at random, a correction and a withdrawal in each year, and all pages of all years to the end."""
+    fill_folder(tmp_path, CHARTS)
+    (tmp_path / "budget.db").unlink()
+    Ledger.create(tmp_path / "budget.db", epsilon=9, every="year", unit="listeners")
+    rng, seen = random.Random(5), {}
+    months = range(-23, 13)  # from January 2023
+    names = {month: f"{2025 + (month - 1) // 12}-{(month - 1) % 12 + 1:02}" for month in months}
+    for month in months:
+        if rng.random() < 0.5:
+            assert finish(start(tmp_path, month, rng.choice(list(MOMENTS)))) in (0, -signal.SIGKILL)
+            look(tmp_path, seen)
+        assert finish(start(tmp_path, month)) == 0 or charge_again(tmp_path, month)
+        look(tmp_path, seen)
+        if month % 12 == 6:
+            for word, period in (("correct", names[month]), ("withdraw", names[month - 1])):
+                for moment in (rng.choice(list(MOMENTS)), None):
+                    process = change(tmp_path, month, word, "songs", period, moment)
+                    assert finish(process) in ((0,) if moment is None else (0, -signal.SIGKILL))
+                    for name in [name for name in seen if f"songs.{period}" in name]:
+                        del seen[name]
+                    look(tmp_path, seen)
+
+    ledger = Ledger(tmp_path / "budget.db")
+    entries, withdrawn = ledger.history(), ledger.withdrawals()
+    corrected = {names[month] for month in months if month % 12 == 6}
+    assert {each.period for each in withdrawn} == {names[month - 1] for month in months if month % 12 == 6}
+    stored = Counter((each.edition["chart"], each.edition["period"]) for each in entries if each.stored is not None)
+    assert stored == {
+        (chart, name): 1 + (chart == "songs" and name in corrected)
+        for chart in ("songs", "artists")
+        for name in names.values()
+    }
+    # December is published on the first of January, and counts in the new year.
+    assert list(ledger.periods)[:4] == ["2023", "2024", "2025", "2026"]
+    assert ledger.check()
+    assert all(ledger.budget.fits(cost) for cost in ledger.periods.values())
+    site = read_site(tmp_path / "site")
+    assert {f"{chart}.{name}.html" for chart in ("songs", "artists") for name in names.values()} < set(site)
+    for name in corrected:
+        assert re.search(rb"Corrected \d+ \w+ 20", site[f"songs.{name}.html"])
+    for each in withdrawn:
+        assert re.search(rb"Withdrawn \d+ \w+ 20", site[f"songs.{each.period}.html"])
     assert_site_is_of_the_ledger(tmp_path, 12)

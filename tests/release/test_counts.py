@@ -21,12 +21,13 @@ import discreet
 import draws
 from discreet.errors import Error
 from discreet.exact.ball import precision
-from discreet.exact.discrete import interval_half_width, log_probability, tail_probability
+from discreet.exact.discrete import interval_half_width
 from discreet.privacy import Sensitivity
 from discreet.release.counts import CountMechanism, l1_steps, make_count_mechanism
-from discreet.release.padding import period
+from discreet.release.topk import period
 from discreet.sources.events.dialects import duckdb
 from discreet.sources.events.dialects.base import Dialect
+from laplace import log_probability, tail_probability
 
 FILMS = {"dune": 912, "alien": 877, "heat": 410, "solaris": 388}
 ADJACENCIES = ["add-remove", "swap"]
@@ -354,7 +355,8 @@ def test_old_json_still_loads_and_releases_without_counts_look_as_before():
 def test_counts_come_back_from_json(grid, values):
     plan = CountMechanism(grid, Fraction(1), floor=False)
     counts = plan.add_noise(list(range(len(values))), [grid * value for value in values], lambda rate: 0)
-    release = discreet.Release([], None, 9, discreet.top_k(FILMS, k=2, epsilon=1, counts=1).guarantee, counts=counts)
+    guarantee = discreet.top_k(FILMS, k=2, epsilon=1, counts=1).guarantee
+    release = discreet.Release(list(range(len(values))), None, 9, guarantee, counts=counts)
     assert discreet.Release.from_json(release.to_json()) == release
     assert [count["value"] for count in release.to_dict()["counts"]] == [
         count.value if isinstance(count.value, int) else str(count.value) for count in counts

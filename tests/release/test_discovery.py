@@ -44,7 +44,7 @@ def all_tables():
 def find_all(most):
     """Of each table the items, for how many users each counts, and its score."""
     source = discreet.events(
-        all_tables(), user="who", item="what", domain=discreet.discovered("1e-6", most),
+        all_tables(), user="who", item="what", domain=discreet.discovered("1e-6", most, method="laplace"),
         by="table", groups=discreet.integers(0, len(TABLES) - 1), each_user="many",
     )  # fmt: skip
     users = []
@@ -113,7 +113,7 @@ def worst_delta(laws, epsilon, adjacency):
 
 
 def ask(most, epsilon, part, adjacency="add-remove", mechanism=None, k=1, delta=Fraction(1, 10**3)):
-    terms = discreet.sources.discovered.Discovered(delta, most, Fraction(part))
+    terms = discreet.sources.discovered.Discovered(delta, most, Fraction(part), method="laplace")
     source = discreet.events(all_tables(), user="who", item="what", domain=terms, adjacency=adjacency)
     return make_discovery_request(source, k, epsilon, mechanism=mechanism)
 
@@ -166,7 +166,7 @@ LOGS = pa.table({"who": list(range(len(NAMES))), "what": NAMES, "land": ["DE", "
 
 
 def release(k=2, epsilon=4, domain=None, *, events=LOGS, options=None, **terms):
-    domain = domain or discreet.discovered("1e-8", 1)
+    domain = domain or discreet.discovered("1e-8", 1, method="laplace")
     source = discreet.events(events, user="who", item="what", domain=domain, **(options or {}))
     return discreet.top_k(source, k, epsilon, **terms)
 
@@ -189,7 +189,8 @@ def test_a_release_of_those_found():
 
 def test_a_guarantee_of_more_digits_than_python_spells_is_written_and_read_back():
     first, second, third = (Fraction(10**n + 1, 10**n - 1) for n in (479, 990, 999))
-    found = release(epsilon=3 * second, domain=discreet.discovered("1e-8", 1, epsilon=first), counts=third)
+    domain = discreet.discovered("1e-8", 1, epsilon=first, method="laplace")
+    found = release(epsilon=3 * second, domain=domain, counts=third)
     assert found.guarantee.zcdp.denominator > 10**4300
     assert discreet.Release.from_json(found.to_json()) == found
 
@@ -210,7 +211,7 @@ def test_none_found_is_a_release_of_nothing():
     for events in (alone, alone.slice(0, 0), alone.slice(2)):
         nothing = release(k=5, epsilon=1, events=events, counts=1)
         assert (nothing.items, nothing.counts, nothing.k, nothing.guarantee.epsilon) == ([], [], 0, 2)
-        assert str(nothing).startswith("No item was found, fewer than the 5 asked for")
+        assert str(nothing).startswith("No item was found, though 5 were asked for.\nPrivacy")
         assert discreet.Release.from_json(nothing.to_json()) == nothing
         assert nothing._repr_html_()
 
@@ -221,7 +222,8 @@ def test_counts_are_of_all_users_and_need_the_noise_of_k_items():
     found = release(k=2, events=everybody, counts=100)
     assert all(abs(count.value - 900) <= 1 for count in found.counts)
     assert found.guarantee.counts_epsilon == 100
-    source = discreet.events(everybody, user="who", item="what", domain=discreet.discovered("1e-8", 1))
+    domain = discreet.discovered("1e-8", 1, method="laplace")
+    source = discreet.events(everybody, user="who", item="what", domain=domain)
     request = make_discovery_request(source, 7, 1, split="auto")
     assert request.count_mechanism.rate == Fraction(1, 2) / 7
     assert request.guarantee.counts_epsilon == Fraction(1, 2)
@@ -266,14 +268,14 @@ def test_a_swap_needs_more_people():
 
 
 def test_the_part_of_epsilon_can_be_chosen():
-    assert release(domain=discreet.discovered("1e-8", 1, epsilon=1)).guarantee.discovery_epsilon == 1
+    assert release(domain=discreet.discovered("1e-8", 1, epsilon=1, method="laplace")).guarantee.discovery_epsilon == 1
     with pytest.raises(discreet.Error, match="epsilon of discovered must be below 4, the epsilon of the release"):
-        release(domain=discreet.discovered("1e-8", 1, epsilon=4))
+        release(domain=discreet.discovered("1e-8", 1, epsilon=4, method="laplace"))
 
 
 @pytest.mark.parametrize("use", [discreet.utility, discreet.expected, discreet.epsilon_for])
 def test_what_needs_a_list_refuses(use):
-    source = discreet.events(LOGS, user="who", item="what", domain=discreet.discovered("1e-8", 1))
+    source = discreet.events(LOGS, user="who", item="what", domain=discreet.discovered("1e-8", 1, method="laplace"))
     with pytest.raises(discreet.Error, match="scores must be of a public list of items here"):
         use(source, 2, **({} if use is discreet.epsilon_for else {"epsilon": 1}))
 
@@ -337,6 +339,7 @@ def test_a_discovery_that_cannot_be_is_not_read(change):
 # The Gaussian method.
 
 WEIGHED = discreet.discovered("1e-8", method="gaussian")
+HALVED = discreet.discovered("1e-8", epsilon=4)
 
 
 def test_a_release_by_weighted_gaussian_noise():
@@ -345,8 +348,9 @@ def test_a_release_by_weighted_gaussian_noise():
     assert found.items == ["disk full", "timeout"]
     assert (discovery.method, discovery.max_items_per_user) == ("gaussian", 100)
     assert (found.guarantee.epsilon, found.guarantee.delta) == (4, Fraction(1, 10**8))
-    assert found.guarantee.discovery_epsilon == found.guarantee.selection_epsilon == 2
-    assert found.guarantee.zcdp == 1 / (2 * discovery.sigma**2) + discreet.Canonical().zcdp(Fraction(2), 2)
+    part = WEIGHED.plan(2, 4).epsilon
+    assert (found.guarantee.discovery_epsilon, found.guarantee.selection_epsilon) == (part, 4 - part)
+    assert found.guarantee.zcdp == 1 / (2 * discovery.sigma**2) + discreet.Canonical().zcdp(4 - part, 2)
     assert found.guarantee.threshold == discovery.threshold > 1
     assert discovery.describe_threshold() in str(found)
     assert discreet.Release.from_json(found.to_json()) == found
@@ -358,16 +362,16 @@ def test_a_release_by_weighted_gaussian_noise():
 
 def test_all_groups_share_one_gaussian_discovery():
     split = {"by": "land", "groups": ["DE", "FR", "IT"]}
-    one = release(k=2, epsilon=8, domain=WEIGHED, options={**split, "each_user": "one"})
+    one = release(k=2, epsilon=8, domain=HALVED, options={**split, "each_user": "one"})
     assert one.guarantee == one["DE"].guarantee
-    assert one.guarantee.discovery == WEIGHED.plan(2, 8)
+    assert one.guarantee.discovery == HALVED.plan(2, 8)
     both = {**split, "each_user": "many", "max_groups_per_user": 2}
-    many = release(k=2, epsilon=8, domain=WEIGHED, options=both, counts=2, shortfall=1)
+    many = release(k=2, epsilon=8, domain=HALVED, options=both, counts=2, shortfall=1)
     assert [each.items for each in many.values()] == [["disk full", "timeout"]] * 3
     share, whole = many["DE"].guarantee, many.guarantee
     assert (whole.epsilon, whole.delta) == (11, Fraction(1, 10**8))
     # One group by itself costs all of e1 and delta, and its share of all the rest.
-    assert share.discovery == whole.discovery == WEIGHED.plan(2, 8, max_groups_per_user=2)
+    assert share.discovery == whole.discovery == HALVED.plan(2, 8, max_groups_per_user=2)
     assert (share.epsilon, share.delta) == (4 + Fraction(7, 2), whole.delta)
     assert share.selection_epsilon + share.counts_epsilon + share.shortfall_epsilon == Fraction(7, 2)
     assert whole.zcdp - whole.discovery.zcdp == 2 * (share.zcdp - share.discovery.zcdp)
@@ -391,7 +395,7 @@ def test_a_ledger_charges_all_of_delta(tmp_path):
     assert ledger.composition.delta == first.guarantee.delta == Fraction(1, 10**8)
     assert ledger.composition.rho == first.guarantee.zcdp
     # The method is part of the query.
-    release(domain=discreet.discovered("1e-8", 100), ledger=ledger)
+    release(domain=discreet.discovered("1e-8", 100, method="laplace"), ledger=ledger)
     one, other = ledger.history()
     assert one.fingerprint != other.fingerprint
 
@@ -399,9 +403,9 @@ def test_a_ledger_charges_all_of_delta(tmp_path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"method": "gauss"}, "method must be 'laplace' or 'gaussian', not 'gauss'"),
-        ({"method": None}, "method must be 'laplace' or 'gaussian', not None"),
-        ({}, "max_items_per_user must be given with the method 'laplace'"),
+        ({"method": "gauss"}, "method must be 'auto', 'gaussian' or 'laplace', not 'gauss'"),
+        ({"method": 3}, "method must be 'auto', 'gaussian' or 'laplace', not 3"),
+        ({"method": "laplace"}, "max_items_per_user must be given with the method 'laplace'"),
         (
             {"method": "gaussian", "max_items_per_user": 2**20 + 1},
             "max_items_per_user must be a whole number from 1 to 2",

@@ -16,9 +16,8 @@ from discreet import jobs
 from discreet.errors import Error, InvalidTypeError, InvalidValueError
 from discreet.mechanisms.tally import Selection
 from discreet.release.grouped import read_release
-from discreet.release.grouped_request import make_grouped_request
-from discreet.release.padding import default_period
-from discreet.release.request import Randomness
+from discreet.release.request import Randomness, make_grouped_request
+from discreet.release.topk import default_period
 from discreet.sources import scores
 from discreet.sources.scores import as_source
 

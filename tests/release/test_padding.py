@@ -18,7 +18,8 @@ import discreet
 from command_line import write_table
 from discreet.cli import main
 from discreet.mechanisms.tally import Tally
-from discreet.release.padding import Padding, Workload, default_period, period, wait_for_multiple
+from discreet.release.request import Workload
+from discreet.release.topk import Padding, default_period, period, wait_for_multiple
 from discreet.sources.arrays.array import ArraySource
 from discreet.sources.events.table import TableSource
 
@@ -115,7 +116,7 @@ def folder(tmp_path, monkeypatch):
 
 def test_auto_on_the_command_line(folder, monkeypatch, capsys):
     periods = []
-    monkeypatch.setattr("discreet.release.padding.wait_for_multiple", lambda _, seconds: periods.append(seconds))
+    monkeypatch.setattr("discreet.release.topk.wait_for_multiple", lambda _, seconds: periods.append(seconds))
     np.save("scores.npy", np.array([3, 2, 1]))
     pq.write_table(pa.table({"item": ["a", "b"], "score": [2.5, 1.5]}), "scores.parquet")
     options = ("-k", "1", "--epsilon", "1", "--sensitivity", "0,1", "--pad-to", "auto")
@@ -152,7 +153,7 @@ def held_at_wait(monkeypatch):
     before = {name: alive(*each) for name, each in kinds.items()}
     seen = []
     monkeypatch.setattr(
-        "discreet.release.padding.wait_for_multiple",
+        "discreet.release.topk.wait_for_multiple",
         lambda *_: seen.append({name: alive(*each) - before[name] for name, each in kinds.items()}),
     )
     gc.disable()
@@ -208,7 +209,7 @@ def test_a_copy_of_standard_input_is_gone_before_the_wait(folder, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setattr(
-        "discreet.release.padding.wait_for_multiple", lambda *_: seen.append(list(folder.glob("discreet-*")))
+        "discreet.release.topk.wait_for_multiple", lambda *_: seen.append(list(folder.glob("discreet-*")))
     )
     (folder / "scores.csv").write_text("item,score\na,3\nb,1\n")
     with (folder / "scores.csv").open() as file:
@@ -220,7 +221,7 @@ def test_a_copy_of_standard_input_is_gone_before_the_wait(folder, monkeypatch):
 def test_nothing_is_printed_or_written_before_the_wait(folder, monkeypatch, capsys):
     seen = []
     monkeypatch.setattr(
-        "discreet.release.padding.wait_for_multiple",
+        "discreet.release.topk.wait_for_multiple",
         lambda *_: seen.append((capsys.readouterr().out, list(folder.iterdir()))),
     )
     write_table("scores.csv", ("item", "score"), {"a": 3, "b": 1})

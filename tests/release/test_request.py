@@ -111,3 +111,23 @@ def test_a_release_is_data_without_sources():
         for name in loaded
         if name.startswith(("discreet.sources", "discreet.release.request", "discreet.release.topk"))
     ]
+
+
+@pytest.mark.parametrize("kind", [float, np.float64, np.float32, lambda number: Fraction(str(number))])
+def test_a_float_among_the_privacy_parameters_is_its_shortest_decimal(kind):
+    release = discreet.top_k(SCORES, 1, kind(0.1), counts=kind(0.3), shortfall=kind(0.7))
+    guarantee = release.guarantee
+    parts = guarantee.selection_epsilon, guarantee.counts_epsilon, guarantee.shortfall_epsilon
+    assert parts == (Fraction(1, 10), Fraction(3, 10), Fraction(7, 10))
+    assert discreet.discovered(delta=kind(1e-5), max_items_per_user=1).delta == Fraction(1, 10**5)
+
+
+def test_a_float_among_scores_and_their_bounds_is_its_binary_value():
+    assert discreet.Sensitivity(0, 0.1).up == Fraction(0.1)
+    assert discreet.sketch([0.1, 0.2], 1, grid=0.1, sensitivity=discreet.Sensitivity(0, 1)).grid == Fraction(0.1)
+
+
+@pytest.mark.parametrize("given", [float("nan"), float("inf"), np.float32("nan"), -0.0, True])
+def test_what_is_no_positive_number_is_refused_as_before(given):
+    with pytest.raises(discreet.Error, match="epsilon must be"):
+        discreet.top_k(SCORES, 1, given)

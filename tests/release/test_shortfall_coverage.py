@@ -7,9 +7,9 @@ from fractions import Fraction
 import pytest
 
 from discreet.exact.ball import ball, precision
-from discreet.exact.discrete import tail_probability
 from discreet.privacy import Sensitivity
 from discreet.release.shortfall import ShortfallMechanism, make_shortfall_mechanism
+from laplace import tail_probability
 from site_pages import ROOT
 
 DRAWS = 300

@@ -12,10 +12,10 @@ import pytest
 import discreet
 import draws
 from discreet.evidence.counts import BoundedScores
-from discreet.exact.discrete import log_probability
 from discreet.release.sketch import fill_in, fit_falling
 from discreet.release.sketch_request import default_ranks, make_sketch_request, read_steps
 from discreet.sources.arrays.array import array_source
+from laplace import log_probability
 
 VISITS = [round(20_000 / (rank + 5)) for rank in range(1, 201)]
 

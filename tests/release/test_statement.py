@@ -4,14 +4,17 @@ import re
 import subprocess
 import sys
 from fractions import Fraction
+from functools import partial
+from html import unescape
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from markdown_it import MarkdownIt
 
 import discreet
-from discreet.release.statement import LIMITS, find_limits
+from discreet.release.statement import DATA, LIMITS, OUTSIDE, PROMISE, SOURCES, USE, find_limits
 
 SCORES = {"dune": 912, "alien": 877, "heat": 410}
 VISITS = {"DE": SCORES, "FR": {"dune": 20, "alien": 310, "heat": 298}}
@@ -32,12 +35,12 @@ def test_the_limits_are_the_headings_of_the_page():
     page = (ROOT / "docs" / "known-limits.md").read_text(encoding="utf-8")
     # A heading may link its first term to the glossary.
     page = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", page)
-    assert [limit.heading for limit in LIMITS] == re.findall(r"^\*\*(.+?)\*\*", page, re.MULTILINE)
+    assert [limit.heading() for limit in LIMITS] == re.findall(r"^\*\*(.+?)\*\*", page, re.MULTILINE)
 
 
 def test_what_is_promised_in_terms_of_people():
     text = discreet.top_k(SCORES, k=2, epsilon=1).statement()
-    told = "whoever looks at this list can become at most 73.2% sure, from even odds, that you are in the data."
+    told = "Somebody who thought it 50:50 that you are in the data is at most 73.2% sure of it after seeing this list."
     assert told in section(text, "What is promised")
     assert "Who is one user" in section(text, "What discreet cannot know")
     assert "Which version of discreet" in section(text, "What discreet cannot know")
@@ -46,7 +49,7 @@ def test_what_is_promised_in_terms_of_people():
 
 def test_a_swap_is_about_what_the_rows_are():
     text = discreet.top_k(SCORES, k=2, epsilon="0.5", adjacency="swap").statement()
-    assert "at most 62.3% sure, from even odds, what your rows are." in text
+    assert "which of two ways your rows are is at most 62.3% sure of one after seeing this list." in text
     assert "(swap)" in text
     assert "add-remove" not in text
 
@@ -56,8 +59,8 @@ def test_a_swap_is_about_what_the_rows_are():
     [
         (
             "add-remove",
-            "Adding one user moves a score down by at most 0 and up by at most 1, and at most 2 scores; removing one "
-            "reverses that.",
+            "Adding one user moves a score up by at most 1 and never down, and at most 2 scores; removing one reverses "
+            "that.",
         ),
         ("swap", "Between neighbours a score moves down by at most 1 and up by at most 1, and at most 4 scores."),
     ],
@@ -65,7 +68,7 @@ def test_a_swap_is_about_what_the_rows_are():
 def test_which_way_scores_move_is_told_of_whoever_comes_or_changes(adjacency, told):
     sensitivity = discreet.Sensitivity(down=0, up=1, items=2)
     release = discreet.top_k(SCORES, k=2, epsilon=1, adjacency=adjacency, sensitivity=sensitivity)
-    assert f"- {told}\n" in release.statement()
+    assert f"| sensitivity | {told} |\n" in release.statement()
     assert release.registry()["deployment"]["privacy_loss"]["privacy_unit_details"].endswith(f" {told}")
 
 
@@ -73,12 +76,12 @@ def test_what_is_not_private_promises_nothing():
     text = discreet.top_k(SCORES, k=2, epsilon=1, rng=np.random.default_rng(1)).statement()
     assert section(text, "What is promised").strip().startswith("NOT PRIVATE")
     assert "% sure" not in text
-    assert "A generator of your own is for tests." in section(text, "How far the promise goes")
+    assert "A generator of your own is for tests." in section(text, "What the promise does not cover")
 
 
 def test_counts_are_a_part_of_epsilon():
     text = discreet.top_k(SCORES, k=2, epsilon=1, counts="1/2").statement()
-    assert "- epsilon = 1.5 (1 for the selection, 0.5 for the counts)" in text
+    assert "| epsilon | 1.5 (1 for the selection, 0.5 for the counts) |" in text
     assert "Counts cost extra, and an interval is about one item." in text
     assert "at most 81.8% sure" in text
 
@@ -88,7 +91,7 @@ def test_groups_promise_as_a_whole(each_user, told):
     charts = discreet.top_k(discreet.grouped(VISITS, each_user=each_user), k=1, epsilon=2)
     text = charts.statement()
     assert text.startswith("# Top 1 in each of 2 groups\n")
-    assert "whoever looks at these lists can become at most 88.1% sure" in text
+    assert "is at most 88.1% sure of it after seeing these lists." in text
     assert told in section(text, "In numbers")
     assert "Groups are public, and rows decide who is in them." in text
 
@@ -106,17 +109,22 @@ def test_lists_of_groups_of_which_one_is_shorter_are_up_to_k():
 
 def test_found_items_have_a_delta_and_the_promise_is_about_guesses():
     text = found_release().statement()
-    assert "guesses, from even odds, whether you are in the data, is right with a chance of at most 73.2%." in text
-    assert "- delta = 1e-06" in text
+    assert (
+        "whether you are in the data, and guesses after seeing this list, is right with a chance of at most 73.2%."
+        in text
+    )
+    assert "| delta | 1e-06 |" in text
     assert "Items that are found cost a delta, and rare ones are not found." in text
     assert "The list of items must be public." not in text
+    # Found items come from events.
+    assert "An engine sees the queries" in text
     assert "The list of items must be public." in discreet.top_k(SCORES, k=1, epsilon=1).statement()
 
 
 def test_a_sketch_has_a_statement_too():
     text = discreet.sketch([9, 5, 2, 1], epsilon="0.1", ranks=[1, 4]).statement()
     assert text.startswith("# Noisy scores at 2 public ranks of 4 items\n")
-    assert "whoever looks at this curve can become at most 52.5% sure" in text
+    assert "is at most 52.5% sure of it after seeing this curve." in text
     assert "for the selection" not in text
 
 
@@ -128,11 +136,13 @@ def test_a_ledger_tells_what_all_releases_promise(tmp_path):
     ledger = discreet.Ledger.create(tmp_path / "budget.db", epsilon=3, delta="1e-6", unit="readers of the library")
     release = discreet.top_k(SCORES, k=2, epsilon=1, ledger=ledger)
     text = release.statement(ledger)
-    together = section(text, "All releases together")
-    assert "is right with a chance of at most 95.3%" in together
-    assert "epsilon = 3 and delta = 1e-06, for readers of the library; 1 is spent" in together
+    assert "is right with a chance of at most 95.3%" in section(text, "What is promised")
+    assert (
+        "epsilon = 3 and delta = 1e-06 for all lists together, to protect the readers of the library; 1 is spent"
+        in section(text, "In numbers")
+    )
     assert f"version {discreet.__version__}" in text
-    assert "charge 2 of the ledger" in text
+    assert "record 2 of the ledger" in text
     assert "Who is one user" not in text
     assert release.statement(ledger.path) == text
 
@@ -142,9 +152,12 @@ def test_no_promised_number_is_below_the_exact_one(tmp_path):
     ledger = discreet.Ledger.create(tmp_path / "budget.db", epsilon=3 * little_above, unit="readers")
     release = discreet.top_k(SCORES, k=2, epsilon=little_above, ledger=ledger)
     text, entry = release.statement(ledger), release.registry(ledger)["deployment"]
-    assert "- epsilon = 1.00000000001 (rounded up)\n" in text
+    assert "| epsilon | 1.00000000001 (rounded up) |\n" in text
     assert "rho = 0.125000000001 (rounded up) of zCDP" in text
-    assert "epsilon = 3.00000000001 (rounded up), for readers; 1.00000000001 (rounded up) is spent" in text
+    assert (
+        "epsilon = 3.00000000001 (rounded up) for all lists together, to protect the readers; "
+        "1.00000000001 (rounded up) is spent" in text
+    )
     assert "epsilon = 1.00000000001 (rounded up), delta = 0" in entry["privacy_loss"]["privacy_parameters_details"]
     assert "Privacy: epsilon 1.00000000001 for each person" in str(release)
 
@@ -161,8 +174,115 @@ def test_one_period_without_groups_depends_on_time_zones_too():
     rows = pa.table({"who": [1, 2], "what": ["a", "b"], "at": ["2026-10-31T23:30:00Z", "2026-10-02T00:00:00Z"]})
     october = discreet.month("at", zone="Europe/Berlin").only("2026-10")
     source = discreet.events(rows, user="who", item="what", domain=["a", "b"], during=october)
-    text = discreet.top_k(source, k=1, epsilon=1).statement()
-    assert "- Days depend on the database of time zones.\n" in section(text, "What the data holder answers for")
+    text = discreet.top_k(source, k=1, epsilon=1).statement(source="arrow")
+    assert "- Days depend on the database of time zones." in section(text, "What the promise does not cover")
+
+
+def listed(text):
+    """The limits of a statement, each with its sentence."""
+    return re.findall("^- (.*)$", section(text, "What the promise does not cover"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("source", [None, *SOURCES])
+def test_only_limits_of_the_source_are_listed_each_with_a_sentence_on_one_page(source, tmp_path):
+    ledger = discreet.Ledger.create(tmp_path / "budget.db", epsilon=3, unit="readers")
+    release = discreet.top_k(SCORES, k=2, epsilon=1, counts="0.1", shortfall="0.1", ledger=ledger)
+    text = release.statement(ledger, source=source)
+    limits = listed(text)
+    assert all(re.fullmatch(r".+\. .+\.", limit) for limit in limits)
+    about = {
+        "pandas": "Pandas merges", "typed": "Declared column types", "text": "Text files must",
+        "engine": "An engine sees",
+        "spilled": "Rows that do not fit", "scores": "Scores must move",
+    }  # fmt: skip
+    assert {name for name, begin in about.items() if any(limit.startswith(begin) for limit in limits)} == {
+        None: set(), "scores": {"scores"}, "csv": {"text", "engine", "spilled"}, "json": {"text", "engine", "spilled"},
+        "pandas": {"pandas", "typed", "engine", "spilled"}, "postgresql": {"typed", "engine"},
+        "spark": {"typed", "engine"}, "sqlite": {"engine"}, "other": {"engine"},
+    }.get(source, {"typed", "engine", "spilled"})  # fmt: skip
+    # A page of A4 has some 60 lines of 100 letters.
+    assert sum(1 + len(line) // 100 for line in text.splitlines()) <= 75
+    assert ("What were the scores made from?" in text) == (source is None)
+    assert not any("histogram" in limit or "Groups" in limit for limit in limits)
+
+
+def test_a_source_that_is_not_known_is_refused():
+    with pytest.raises(ValueError, match=r"source must be one of scores, csv, .*, not 'mysql'"):
+        discreet.top_k(SCORES, k=2, epsilon=1).statement(source="mysql")
+
+
+def test_every_limit_in_a_statement_has_a_sentence():
+    assert {limit.about for limit in LIMITS} == {PROMISE, DATA, OUTSIDE, USE}
+    assert all(bool(limit.sentence()) == (limit.about != USE) for limit in LIMITS)
+
+
+def test_numbers_are_exact(tmp_path):
+    """The float next to three tenths is below it, and the next one above is 0.30000000000000004."""
+    release = discreet.top_k(SCORES, k=2, epsilon="0.3")
+    entry = release.registry()
+    assert "| epsilon | 0.3 |" in release.statement()
+    assert entry["deployment"]["privacy_loss"]["privacy_parameters"] == {"epsilon": 0.3}
+    third = discreet.top_k(SCORES, k=2, epsilon="1/3").registry()["deployment"]["privacy_loss"]["privacy_parameters"]
+    assert Fraction(third["epsilon"]) >= Fraction(1, 3)
+
+
+def test_a_name_with_a_bar_stays_in_its_cell(tmp_path):
+    ledger = discreet.Ledger.create(tmp_path / "budget.db", epsilon=3, unit="a | b")
+    release = discreet.top_k(SCORES, k=2, epsilon=1, ledger=ledger)
+    assert "protect the a \\| b; 1 is spent" in section(release.statement(ledger), "In numbers")
+
+
+ODD = "CASE WHEN what = '`<b>*|' THEN 'none' ELSE fold(trim(what)) END"
+ROWS = pa.table({"who": ["Ann", "ann ", "bob"], "what": [" Dune", "dune", "heat"], "land": ["de", "DE", "fr"]})
+EXPRESSED = {"user": "lower(trim(who))", "item": "fold(trim(what))", "domain": ["dune", "heat", "none"]}
+PLAIN = {"user": "who", "item": "what", "domain": ["dune", "heat", "none"]}
+SPLIT = {"by": ["upper(land)", "substring(land, 1, 1)"], "groups": [("DE", "d"), ("FR", "f")], "each_user": "one"}
+OWN = (("user", "lower(trim(who))"), ("item", "fold(trim(what))"))
+
+
+@pytest.mark.parametrize("kind", ["list", "groups", "list for each source", "found", "sketch"])
+def test_a_release_and_its_stored_copy_state_the_row_expressions(kind, tmp_path):
+    ledger = discreet.Ledger.create(
+        tmp_path / "budget.db", epsilon=9, delta="1e-5", release_delta="1e-6", unit="readers"
+    )
+    split, own = (SPLIT, (*OWN, *(("by", text) for text in SPLIT["by"]))) if kind == "groups" else ({}, OWN)
+    found = {"domain": discreet.discovered("1e-6", 2)} if kind == "found" else {}
+    source = discreet.events(ROWS, **{**EXPRESSED, **split, **found})
+    if kind == "list for each source":
+        plain = discreet.events(ROWS, **PLAIN)
+        source = discreet.grouped({"new": source, "plain": plain, "again": source}, each_user="one")
+    draw = discreet.sketch if kind == "sketch" else partial(discreet.top_k, k=1)
+    release = draw(source, epsilon=1, ledger=ledger, request_id="one")
+    read = type(release).from_json(release.to_json())
+    assert read == draw(source, epsilon=1, ledger=ledger, request_id="one") == release
+    assert read.expressions == release.expressions == own
+    told = ", ".join(f"`{argument} = {text}`" for argument, text in own)
+    assert f"| rows | Computed from the rows: {told} |\n" in read.statement(ledger)
+    assert f"| Zeilen | Aus den Zeilen berechnet: {told} |\n" in read.statement(ledger, language="de")
+
+
+def test_plain_columns_and_conditions_are_not_in_a_release(tmp_path):
+    rows = ROWS.append_column("fold(trim(what))", ROWS["what"])
+    options = {**PLAIN, "item": "fold(trim(what))", "where": "who <> 'bob'"}
+    release = discreet.top_k(discreet.events(rows, **options), k=1, epsilon=1)
+    assert release.expressions == ()
+    assert "fold" not in release.to_json() + release.statement()
+    assert "bob" not in release.to_json() + release.statement()
+
+
+def test_an_expression_is_code_in_its_cell():
+    release = discreet.top_k(discreet.events(ROWS, **{**EXPRESSED, "item": ODD}), k=1, epsilon=1)
+    text = release.statement()
+    assert "`` item = CASE WHEN what = '`<b>*\\|' THEN 'none' ELSE fold(trim(what)) END ``" in text
+    html = MarkdownIt("zero", {"html": False}).enable(["backticks", "table"]).render(section(text, "In numbers"))
+    assert unescape(re.findall("<code>(item .*?)</code></td>", html)[0]) == f"item = {ODD}"
+
+
+@pytest.mark.parametrize("wrong", [[["where", "a = 1"]], [["item"]], [["item", 1]], 3, "item"])
+def test_expressions_that_no_release_has_are_refused(wrong):
+    data = {**discreet.top_k(SCORES, k=1, epsilon=1).to_dict(), "expressions": wrong}
+    with pytest.raises(discreet.Error, match=r"^data must be a release as Release\.to_dict"):
+        discreet.Release.from_dict(data)
 
 
 def test_a_limit_that_does_not_matter_is_not_listed():

@@ -1,6 +1,8 @@
 """A short run has every value of every parameter, and leaves the other cases to a long run."""
 
+import re
 from itertools import product
+from pathlib import Path
 
 import pytest
 
@@ -70,6 +72,21 @@ def test_values_that_one_parametrize_gives_together_stay_together():
 
 def test_a_short_run_tries_a_share_of_the_examples_and_at_least_one(monkeypatch):
     monkeypatch.setattr("effort.LONG", False)
-    assert [examples(usual) for usual in (1, 5, 100)] == [1, 2, 100 // SHARE]
+    assert [examples(usual) for usual in (1, SHARE + 1, 25 * SHARE)] == [1, 2, 25]
     monkeypatch.setattr("effort.LONG", True)
     assert examples(100) == 100
+
+
+TESTS = Path(__file__).parents[1]
+
+
+def list_own_fixtures(text):
+    """Return the fixtures of servers that a module imports: it would start servers of its own for them."""
+    imported = re.findall(r"^from (?:engines|places) import (\([^)]*\)|.*)", text, re.MULTILINE)
+    return re.findall(r"\b(?:mariadb|place|postgres|spark)\b", re.sub("#.*", "", "\n".join(imported)))
+
+
+def test_no_module_starts_servers_of_its_own():
+    assert list_own_fixtures("from engines import on, on_server, postgres  # noqa: F401") == ["postgres"]
+    assert list_own_fixtures("from places import (\n    PLACES,\n    place,\n)\n") == ["place"]
+    assert [path.name for path in TESTS.rglob("test_*.py") if list_own_fixtures(path.read_text(encoding="utf-8"))] == []

@@ -9,13 +9,11 @@ import matplotlib
 import numpy as np
 import pytest
 
-from discreet.study import charts
+from discreet.release import theme
+from discreet.release.theme import Theme
 from discreet.study.charts import (  # fmt: skip
-    COLOURS,
     DASHES,
-    INK,
     MARKERS,
-    PAPER,
     is_crowded,
     pictures_of,
     read_gamma,
@@ -28,6 +26,7 @@ from discreet.study.run import gather_results
 from discreet.study.tasks import METHODS
 from study_rows import curve, study
 
+LIGHT, COLOURS = Theme(), Theme().curves
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -99,8 +98,10 @@ def test_one_point_is_a_picture_too():
 
 
 def test_without_matplotlib_one_sentence_says_what_is_missing(monkeypatch):
-    monkeypatch.setattr(charts, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r'^pictures need matplotlib, which the extra "plot" .* pip install "matplot'):
+    monkeypatch.setattr(theme, "find_spec", lambda name: None)
+    with pytest.raises(
+        ImportError, match=r'^pictures need matplotlib, which the extra "plot" .* pip install "matplotlib>=3\.9"$'
+    ):
         pictures_of(study())[0].svg  # noqa: B018
 
 
@@ -136,19 +137,23 @@ def contrast(one, other):
     return (high + 0.05) / (low + 0.05)
 
 
-def invert(colour):
-    """The colour under the style sheet's `invert(1) hue-rotate(180deg)`, with the dark card shining through."""
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_colours_are_seen_on_light_and_dark_pages(dark):
+    colours = Theme.of(dark)
+    paper = channels(colours.paper)
+    assert min(contrast(channels(colour), paper) for colour in colours.curves) >= 3
+    assert min(contrast(channels(colour), paper) for colour in (colours.ink, colours.quiet)) >= 4.5
+    # The outline of a bar and its interval are seen on the paper, and the interval on the bar.
+    assert min(contrast(channels(colours.mark), channels(other)) for other in (colours.paper, colours.bar)) >= 3
+
+
+def test_the_colours_of_a_dark_page_are_those_of_the_filter_of_a_style_sheet():
     weights = np.array([0.213, 0.715, 0.072])
-    turn = 2 * weights - np.eye(3)  # the matrix of the filter for half a turn
-    turned = np.clip(turn @ (1 - np.array(channels(colour))), 0, 1)
-    return 1 - (1 - turned) * (1 - np.array(channels("#171d29")))
-
-
-@pytest.mark.parametrize("show", [channels, invert], ids=["light", "dark"])
-def test_colours_are_seen_on_light_and_dark_pages(show):
-    paper = show(PAPER)
-    assert min(contrast(show(colour), paper) for colour in COLOURS) >= 3
-    assert contrast(show(INK), paper) >= 4.5
+    turn = 2 * weights - np.eye(3)  # the matrix of hue-rotate(180deg)
+    for colour in (*COLOURS, LIGHT.ink, LIGHT.paper, LIGHT.bar):
+        turned = np.clip(turn @ (1 - np.array(channels(colour))), 0, 1)
+        blended = 1 - (1 - turned) * (1 - np.array(channels("#171d29")))  # mix-blend-mode: screen, over the dark card
+        assert np.allclose(channels(theme.darken(colour)), blended, atol=0.003)
 
 
 SIGHTS = {
@@ -169,9 +174,10 @@ def lab(parts, sight):
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("sight", SIGHTS)
-def test_curves_with_the_same_dashes_are_told_apart_by_colour(sight):
-    looks = list(style_curves([f"method {i}" for i in range(len(COLOURS))]).values())
+def test_curves_with_the_same_dashes_are_told_apart_by_colour(sight, dark):
+    looks = list(style_curves([f"method {i}" for i in range(len(COLOURS))], Theme.of(dark)).values())
     for one, other in combinations(looks, 2):
         first, second = (lab(channels(look["color"]), SIGHTS[sight]) for look in (one, other))
         apart = np.linalg.norm(first - second)
@@ -180,7 +186,7 @@ def test_curves_with_the_same_dashes_are_told_apart_by_colour(sight):
 
 
 def test_no_two_methods_share_dashes_and_colour():
-    looks = style_curves([f"method {i}" for i in range(len(COLOURS) * len(DASHES))])
+    looks = style_curves([f"method {i}" for i in range(len(COLOURS) * len(DASHES))], LIGHT)
     assert len({(look["color"], look["linestyle"]) for look in looks.values()}) == len(looks) == 28
     assert len({look["marker"] for look in list(looks.values())[:8]}) == 8
 
@@ -232,7 +238,7 @@ def test_the_methods_of_a_study_and_all_candidates_of_a_plan_look_different():
         f"{name}, at most {n} items a user" for n in (1, 2, 3) for name in ("histogram", "canonical, gamma = 3/4")
     ]
     for methods in (list(METHODS), [*plans, "peeling", "core", "one-shot, exponential"]):
-        looks = {tuple(map(str, look.values())) for look in style_curves(methods).values()}
+        looks = {tuple(map(str, look.values())) for look in style_curves(methods, LIGHT).values()}
         assert len(looks) == len(methods)
         if len(methods) <= len(MARKERS):
-            assert len({look["marker"] for look in style_curves(methods).values()}) == len(methods)
+            assert len({look["marker"] for look in style_curves(methods, LIGHT).values()}) == len(methods)

@@ -70,7 +70,7 @@ def test_a_study_of_a_csv_says_what_utility_says(table, few, done, tmp_path):
 
 
 def test_a_study_without_matplotlib_has_all_but_pictures(table, few, call, tmp_path, monkeypatch):
-    monkeypatch.setattr("discreet.study.charts.find_spec", lambda name: None)
+    monkeypatch.setattr("discreet.release.theme.find_spec", lambda name: None)
     given = ("study", "--data", str(table), "--item", "title", "--score", "fans", "--out")
     with pytest.raises(ImportError, match="pictures need matplotlib"):
         study([], tmp_path / "none")

@@ -8,13 +8,17 @@ import re
 import pytest
 
 from browser import CHROMIUM, page
+from discreet.study import page as pages
 from discreet.study.charts import pictures_of
 from discreet.study.curves import NeededEpsilon, Results, Time
-from discreet.study.page import write_page
 from study_rows import curve, study
 
 NOTES = ["Canonical was cheapest.", "Peeling was not.", "A note with <script>alert('no')</script> & more."]
 SHOWN = "[...document.querySelectorAll('#methods details[open] img')]"
+
+
+def write_page(results, notes, path, sketch=None, **given):
+    path.write_text(pages.page(results, notes, sketch, **given), encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ import pytest
 
 import discreet
 from discreet.analysis.meters import Precision
+from discreet.release.theme import Theme
 from discreet.sources.arrays.array import array_source
 from discreet.study.charts import style_curves
 from discreet.study.curves import reader
@@ -101,9 +102,9 @@ def test_a_page_is_written_whole(scores, done, tmp_path):
     # Those that have room have their names beside them too.
     beside, legend = (texts[: -len(names)], texts[-len(names) :])
     assert legend == names
-    assert f"canonical, gamma = {best[1]}" in beside
+    assert f"gamma = {best[1]}" in beside
     assert f"epsilon = {best[2]}" in texts
-    colour = style_curves(names)[f"canonical, gamma = {best[1]}"]["color"]
+    colour = style_curves(names, Theme())[f"canonical, gamma = {best[1]}"]["color"]
     assert re.search(f'style="fill: #ffffff; stroke: {colour}; stroke-width: 2;?', picture)
     table = page.partition('<table class="needs">')[2].partition("</table>")[0]
     assert re.findall(r'<th scope="col">([^<]+)</th>', table) == ["Mechanism", "Epsilon it needs", "Times the least"]
@@ -118,11 +119,13 @@ def test_without_matplotlib_the_plan_is_told_and_a_page_is_refused_at_once(
     scores, done, refused, monkeypatch, tmp_path
 ):
     told = done("plan", scores, "-k", "3")
-    monkeypatch.setattr("discreet.study.charts.find_spec", lambda name: None)
+    monkeypatch.setattr("discreet.release.theme.find_spec", lambda name: None)
     assert done("plan", scores, "-k", "3") == told
     monkeypatch.setattr("discreet.study.plan.plan", None)  # nothing is computed
     out = tmp_path / "plan.html"
-    assert refused("plan", scores, "-k", "3", "--out", str(out)).startswith("pictures need matplotlib, which the extra")
+    for option in ("--out", "--chart"):
+        given = str(out if option == "--out" else out.with_suffix(".png"))
+        assert refused("plan", scores, "-k", "3", option, given).startswith("pictures need matplotlib, which the extra")
     assert not out.exists()
 
 
@@ -148,7 +151,12 @@ def test_bad_use_is_one_line(scores, refused, tmp_path):
     assert refused("plan", scores, "-k", "3", "--goal", "best").startswith(
         "goal must be one of top, great, good, optimal, recall"
     )
-    assert refused("plan", scores, "-k", "3", "--out", str(tmp_path / "a.png")).startswith("out must be a page")
+    assert refused("plan", scores, "-k", "3", "--out", str(tmp_path / "a.png")).startswith(
+        "out must be a file with a name that ends in .html or .htm, not "
+    )
+    assert refused("plan", scores, "-k", "3", "--chart", str(tmp_path / "a.html")).startswith(
+        "chart must be a file with a name that ends in .png, .svg or .pdf, not "
+    )
     assert refused("plan", scores, "-k", "60").startswith("k must be less than 60")
     assert refused("plan", scores, "-k", "3", "--probability", "2").startswith(
         "probability must be above 0 and below 1"
@@ -268,10 +276,10 @@ def test_a_plan_tells_the_shortfall_to_expect(goal, probability):
     found = discreet.plan(scores, 5, goal=goal, probability=probability, epsilon="0.05")
     exact = discreet.expected(scores, 5, found.epsilon, found.best.mechanism).shortfall
     assert found.shortfall == exact
-    assert f"The shortfall at this epsilon: {exact.describe(' people')}." in found.sentences
+    assert f"The true shortfall at this epsilon: {exact.describe(' people')}." in found.sentences
     assert (exact.most == 0) is (goal == "top")
     lower = discreet.expected(scores, 5, "0.05", found.best.mechanism).shortfall.describe(" people")
-    assert f"The shortfall of {found.best} at epsilon = 0.05: {lower}." in str(found)
+    assert f"The true shortfall of {found.best} at epsilon = 0.05: {lower}." in str(found)
 
 
 def test_the_shortfall_of_a_plan_by_group_is_that_of_the_hardest_group():

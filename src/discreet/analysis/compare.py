@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from discreet.analysis.found import ALL_FOUND, AmongFound
 from discreet.analysis.goals import GOALS, Hits, check_goal, check_share, count_right_ranks, goals, name_goal
 from discreet.analysis.joint_odds import check_comparable, make_analysis_request
 from discreet.analysis.meters import MOST_VALUES, Precision, check_computed
@@ -24,9 +25,11 @@ from discreet.mechanisms.registry import DEFAULT, all_contenders
 from discreet.mechanisms.sampler import Sampler
 from discreet.mechanisms.tally import Tally
 from discreet.privacy import Number, Sensitivity, exact, is_whole_number, positive
+from discreet.release.sketch import Sketch
+from discreet.release.theme import check_matplotlib
 from discreet.sources.base import GroupedSource
 from discreet.sources.clipped import ClippableSource, ClippedSource
-from discreet.text import align_columns, decimal, make_html_table, make_html_view, round_up
+from discreet.text import align_columns, decimal, make_html_table, make_html_view, number_for_programs, round_up
 
 UNREACHED = f"probability must be one that epsilon = {MOST} reaches, and these scores and ties do not let it"
 
@@ -46,6 +49,24 @@ class ItemBound:
 
     def __str__(self) -> str:
         return f"at most {self.max_items_per_user} item{'s' if self.max_items_per_user > 1 else ''} a user"
+
+
+class Epsilon(Fraction):
+    """An exact epsilon that prints as a decimal number; in calculations it is a Fraction.
+
+    Examples
+    --------
+    >>> str(Epsilon("0.1569")), Epsilon("0.1569") * 2
+    ('0.1569', Fraction(1569, 5000))
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return number_for_programs(self)
+
+    def __repr__(self) -> str:
+        return f"Epsilon({str(self)!r})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -113,6 +134,23 @@ class Comparison:
         """Return lines on left-out mechanisms and on privacy."""
         return [*(f"{mechanism!r} needs more: how much was not computed." for mechanism in self.left_out), self.origin]
 
+    def plot(self, ax: Any = None, *, dark: bool = False) -> Any:
+        """Draw the epsilon that each mechanism needs, with a marker for each goal.
+
+        The parameters are those of `Release.plot`.
+
+        Examples
+        --------
+        >>> import discreet
+        >>> table = discreet.compare([90, 80, 5, 1], k=2, goal="top", mechanisms=[discreet.Canonical()])
+        >>> [label.get_text() for label in table.plot().axes[0].get_yticklabels()]
+        ['canonical, gamma = 3/4']
+        """
+        check_matplotlib()
+        from discreet.analysis.plots import draw_comparison
+
+        return draw_comparison(self, ax, dark)
+
     def _asked(self) -> list[str]:
         """Return the goals whose epsilon was searched."""
         return list(self.choices[0].needs) if self.choices else []
@@ -127,13 +165,12 @@ class Comparison:
         for choice in self.choices:
             row = [str(choice), *(_format_epsilon(choice.needs[goal]) for goal in asked)]
             if (reached := choice.reaches) is not None:
-                is_sampled = isinstance(reached, Utility) and reached.confidence is not None
-                off = f" +- {reached.error:.4f}" if is_sampled else ""
-                row += [f"{getattr(reached, goal):.4f}{off}" for goal in GOALS]
+                row += [_format_chance(reached, goal) for goal in GOALS]
             rows.append(row)
         return rows
 
-    def _title(self) -> str:
+    def title(self) -> str:
+        """Return the line above the table."""
         enough = decimal(self.probability)
         where = "" if self.groups is None else f" in each of {self.groups:,} groups"
         title = f"k = {self.k}{where}, each goal reached with probability {enough}"
@@ -145,11 +182,11 @@ class Comparison:
         return f"Comparison({len(self.choices)} choices, k={self.k}, probability={decimal(self.probability)}{spent})"
 
     def __str__(self) -> str:
-        return "\n".join([self._title(), *align_columns(self._rows()), *self.notes()])
+        return "\n".join([self.title(), *align_columns(self._rows()), *self.notes()])
 
     def _repr_html_(self) -> str:
         head, *rows = self._rows()
-        return make_html_view(self._title(), make_html_table(rows, head), self.notes())
+        return make_html_view(self.title(), make_html_table(rows, head), self.notes())
 
 
 def epsilon_for(
@@ -162,7 +199,7 @@ def epsilon_for(
     mechanism: Mechanism | None = None,
     sensitivity: Sensitivity | None = None,
     adjacency: str | None = None,
-) -> Fraction:
+) -> Epsilon:
     """Return the smallest epsilon, to four digits and rounded up, with which a goal is reached often enough.
 
     NOT private, because it is computed from the scores: for public or made-up data. For scores by group it is the
@@ -184,16 +221,16 @@ def epsilon_for(
 
     Returns
     -------
-    Fraction
-        The epsilon, exactly; pass on its `float()` or `str()`.
+    Epsilon
+        The epsilon, exactly: a `Fraction` that prints as a decimal number, which `top_k` accepts as it is.
 
     Examples
     --------
     >>> import discreet
     >>> discreet.epsilon_for([90, 80, 5, 1], k=2, goal="top", probability="0.95", mechanism=discreet.Canonical())
-    Fraction(7669, 100000)
-    >>> discreet.epsilon_for([90, 80, 5, 1], k=2, goal="top", probability="0.95")
-    Fraction(5893, 100000)
+    Epsilon('0.07669')
+    >>> print(discreet.epsilon_for([90, 80, 5, 1], k=2, goal="top", probability="0.95"))
+    0.05893
     """
     aim = Aim(goal, _check_probability(probability), check_goal(goal, share))
     contenders = type(DEFAULT).contenders() if mechanism is None else [check_comparable(mechanism)]
@@ -205,14 +242,14 @@ def epsilon_for(
         check_computed(contender)
         drawn = [case for case in cases if case.needs_epsilon]
         if not drawn:
-            return LEAST
+            return Epsilon(LEAST)
         if needed is None or all(Search.of(case, aim).is_enough(needed) for case in drawn):
             hardest = hardest_case(drawn, aim, needed)
             needed = needed if hardest is None else hardest[0]
     if needed is None:
         ties = None if goal != "top" else describe_ties(read.tallies, k)
         raise InvalidValueError(ties or UNREACHED)
-    return needed * read.lists_per_user
+    return Epsilon(needed * read.lists_per_user)
 
 
 def compare(
@@ -273,6 +310,8 @@ def compare(
     spent = None if epsilon is None else positive(epsilon, "epsilon")
 
     def measure(case: Case) -> Utility:
+        if isinstance(case.request.guarantee.mechanism, AmongFound):
+            return at_epsilon(case.meter(GOALS, enough), case.request.guarantee.epsilon, enough)
         return measure_list(case.request, lambda: case.tally, Precision(), enough)
 
     def judge(mechanism: Mechanism) -> Choice:
@@ -315,6 +354,8 @@ def compare(
             left_out.append(mechanism)
     choices.sort(key=lambda choice: own.index(choice.mechanism))
     origin, ties = describe_origin(read.source, int(k)), describe_ties(read.tallies, int(k))
+    if isinstance(read.source, Sketch) and read.source.terms is not None:
+        origin += f"; {ALL_FOUND}"
     return Comparison(int(k), wanted, spent, choices, enough, read.groups, origin, ties, left_out)
 
 
@@ -392,6 +433,14 @@ def _check_probability(value: Any) -> Fraction:
     if not 0 < number < 1:
         raise InvalidValueError(f"probability must be above 0 and below 1, not {quote(value)}")
     return number
+
+
+def _format_chance(reached: Utility | GroupedUtility, goal: str) -> str:
+    """Return a probability, and for a sampled one the interval that holds it with the stated confidence."""
+    chance = getattr(reached, goal)
+    if not isinstance(reached, Utility) or reached.confidence is None:
+        return f"{chance:.4f}"
+    return f"{max(0.0, chance - reached.error):.4f} to {min(1.0, chance + reached.error):.4f}"
 
 
 def _format_epsilon(needed: Fraction | None) -> str:

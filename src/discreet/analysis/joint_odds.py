@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.analysis.found import among_found
 from discreet.analysis.goals import Hits, Wanted
 from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.ball import log_binomial_float
@@ -27,8 +28,7 @@ from discreet.mechanisms.registry import DEFAULT, check_mechanism
 from discreet.mechanisms.sampler import Sampler
 from discreet.mechanisms.tally import Tally
 from discreet.privacy import Sensitivity
-from discreet.release.grouped_request import GroupedRequest, make_grouped_request
-from discreet.release.request import Request, make_request
+from discreet.release.request import GroupedRequest, Request, make_grouped_request, make_request
 from discreet.sources.base import GroupedSource
 
 Counter = Callable[[Ranks], Floats]
@@ -121,7 +121,7 @@ def make_analysis_request(
     """Return a request for analysis alone: its mechanism need not have a sampler."""
     asked, compared = _find_drawable(mechanism)
     request = make_request(scores, k, epsilon, mechanism=asked, sensitivity=sensitivity, adjacency=adjacency)
-    return request if compared is None else draw_by(request, compared)
+    return among_found(request if compared is None else draw_by(request, compared))
 
 
 def make_grouped_analysis_request(

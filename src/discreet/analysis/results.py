@@ -11,6 +11,7 @@ from typing import Any
 from discreet.analysis.goals import GOALS, name_goal
 from discreet.analysis.shortfall_odds import ShortfallQuantiles
 from discreet.release.sketch import Sketch
+from discreet.release.theme import check_matplotlib
 from discreet.text import decimal, make_html_table, make_html_view, repr_with_decimals
 
 NOT_PRIVATE = "NOT private: computed from the scores"
@@ -63,6 +64,21 @@ class Utility:
     def __repr__(self) -> str:
         return repr_with_decimals(self, decimal)
 
+    def plot(self, ax: Any = None, *, dark: bool = False) -> Any:
+        """Draw a bar for each goal, with its error; the parameters are those of `Release.plot`.
+
+        Examples
+        --------
+        >>> import discreet
+        >>> figure = discreet.utility([90, 80, 5, 1], k=2, epsilon="0.1").plot()
+        >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
+        ['top', 'great', 'good', 'optimal', 'recall']
+        """
+        check_matplotlib()
+        from discreet.analysis.plots import draw_utility
+
+        return draw_utility(self, ax, dark)
+
     def _repr_html_(self) -> str:
         rows = [(name_goal(goal, self.share), f"{getattr(self, goal):.4f}") for goal in GOALS]
         off = f"off by at most {self.error:.1e}{_sure(self.confidence)}"
@@ -114,6 +130,16 @@ class GroupedUtility:
     def error(self) -> float:
         """Return the error of each share."""
         return max(one.error for one in self.groups.values())
+
+    def plot(self, ax: Any = None, *, dark: bool = False) -> Any:
+        """Draw a bar for each goal, with a line from the worst group to the best.
+
+        The parameters are those of `Release.plot`.
+        """
+        check_matplotlib()
+        from discreet.analysis.plots import draw_utility
+
+        return draw_utility(self, ax, dark)
 
     def _mean(self, goal: str) -> float:
         return fmean(getattr(one, goal) for one in self.groups.values())

@@ -7,16 +7,17 @@ comparison with the wanted probability needs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property
 from itertools import chain, repeat
 from math import ceil, exp, floor, log, log10
 from typing import Any
 
+from discreet.analysis.found import AmongFound
 from discreet.analysis.goals import goals, log_odds
 from discreet.analysis.joint_odds import make_analysis_request, make_grouped_analysis_request
-from discreet.analysis.meters import Meter, meter
+from discreet.analysis.meters import Meter, Shares, meter
 from discreet.mechanisms.base import Form, Mechanism
 from discreet.mechanisms.tally import Tally
 from discreet.privacy import Sensitivity
@@ -86,7 +87,20 @@ class Case:
         k, wanted = self.request.k, goals(self.judged_by, self.request.k, share)
         standings = None if self.truth is None else self.truth.standings
         some = {goal: wanted[goal] for goal in asked}
-        return meter(self.tally, k, self.request.guarantee, some, standings=standings)
+        promised = self.request.guarantee
+        if not isinstance(promised.mechanism, AmongFound):
+            return meter(self.tally, k, promised, some, standings=standings)
+        found = promised.mechanism
+        read = meter(self.tally, k, replace(promised, mechanism=found.selection), some)
+
+        def read_found(epsilon: Fraction, goal: float | None = None) -> Shares:
+            chance, rest = found.find_top(k, epsilon)
+            if chance == 0.0:
+                return Shares(dict.fromkeys(some, 0.0), 0.0)
+            shares = read(rest, goal)
+            return replace(shares, values={name: chance * share for name, share in shares.values.items()})
+
+        return read_found
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from discreet.analysis.canonical_odds import cells_of
+from discreet.analysis.found import AmongFound, among_found, check_listed
 from discreet.analysis.goals import (
     GOALS,
     Hits,
@@ -53,8 +54,7 @@ from discreet.mechanisms.sampler import Sampler
 from discreet.mechanisms.tally import Tally, to_float
 from discreet.privacy import Number, Sensitivity, exact
 from discreet.release.counts import MISS_PROBABILITY
-from discreet.release.grouped_request import GroupedRequest, make_listed_request
-from discreet.release.request import Request
+from discreet.release.request import GroupedRequest, Request, make_listed_request
 from discreet.sources.base import GroupedSource, Source
 
 _LEAST_WIDTH = Fraction(1, 1000)
@@ -250,7 +250,7 @@ def expected(
         return GroupedExpected(
             measure_groups(request, sure, lambda one, tally, surer: _expect(one, lambda: tally, apart, surer))
         )
-    asked = request if own is None else draw_by(request, own)
+    asked = among_found(request if own is None else draw_by(request, own))
     found = _expect(asked, request.source.tally, apart, sure)
     return replace(found, origin=describe_origin(request.source, request.k))
 
@@ -280,6 +280,9 @@ def _expect(request: Request, read: Callable[[], Tally], apart: Fraction, sure: 
         return Expected(recall, below, cells.error, off, count_width=wide, shortfall=shortfall)
     drawn = _sample_averages(tally, request, right, apart, sure)
     computed = compute_shortfall(request.guarantee.mechanism, request.prepare(tally), tally)
+    if isinstance(request.guarantee.mechanism, AmongFound):
+        # A list that lacks items has no shortfall by the last ranks, which stand for them.
+        drawn = replace(drawn, shortfall=None)
     if computed is not None:
         drawn = replace(drawn, shortfall=computed)
     if form is not Form.UNKNOWN:
@@ -347,6 +350,7 @@ def class_probabilities(
     1.0
     """
     request = make_analysis_request(scores, k, epsilon, mechanism, sensitivity, adjacency)
+    check_listed(request)
     if request.guarantee.mechanism.form is not Form.CLASSES:
         raise InvalidValueError(f"mechanism must be canonical with gumbel noise, not {request.guarantee.mechanism!r}")
     if request.takes_all_items:
@@ -387,6 +391,7 @@ def subset_probability(
     """
     items = _distinct(subset)
     request = make_analysis_request(scores, len(items), epsilon, mechanism, sensitivity, adjacency)
+    check_listed(request)
     chosen = request.guarantee.mechanism
     check_always_k(chosen)
     check_computed(chosen)

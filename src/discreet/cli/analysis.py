@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.analysis.goals import GOALS
 from discreet.cli.options import (
+    ChartOption,
     InputFormatOption,
     JobsOption,
     KOption,
     OutputOptions,
     QuietOption,
     ScoreOptions,
+    list_given,
     make_option,
     parse_adjacency,
     parse_choice,
@@ -23,14 +27,26 @@ from discreet.cli.options import (
     parse_sensitivity,
     spread,
 )
-from discreet.cli.output import OutputError, print_json, print_notes, print_text, progress_bar, save
-from discreet.cli.select import check_files, open_source, prepare_source
+from discreet.cli.output import (
+    OutputError,
+    check_chart,
+    check_ending,
+    print_json,
+    print_notes,
+    print_text,
+    progress_bar,
+    save,
+    save_chart,
+)
+from discreet.cli.select import check_files, files_argument, open_source, prepare_source
 from discreet.cli.stdin import Input
 from discreet.errors import InvalidValueError, MissingExtraError
 from discreet.jobs import show_progress, stage
+from discreet.mechanisms.discovery import describe_choice
 from discreet.mechanisms.registry import to_dict
-from discreet.publish.options import DiscoveryOptions, EventOptions, GroupOptions, ItemOptions, ReleaseOptions
+from discreet.publish.options import DiscoveryOptions, EventOptions, GroupOptions, ItemOptions, ReleaseOptions, option
 from discreet.release.sketch import Sketch, read_sketch
+from discreet.release.theme import check_matplotlib
 from discreet.sources.base import GroupedSource, Source
 from discreet.sources.files import file_source
 
@@ -46,10 +62,12 @@ Examples:
   discreet plan scores.csv -k 10 --goal recall --probability 0.95 --share 0.8
   discreet plan curve.json -k 10 --goal recall --probability 0.9
   discreet plan films.csv -k 5 --item title --score fans --out plan.html
+  discreet plan films.csv -k 5 --item title --score fans --chart plan.svg
   discreet plan ratings.parquet --user user_id --item movie_id --domain movies.csv:movie_id \\
     -k 3 --goal recall --probability 0.9
   discreet plan - -k 10 --format json < scores.csv
-  discreet plan --discover --delta 1e-8 --max-items-per-user 3 -k 20 --epsilon 1
+  discreet plan --discover --delta 1e-8 -k 20 --epsilon 1
+  discreet plan --discover --delta 1e-8 --max-groups-per-user 2 -k 20 --epsilon 1
 """
 
 STUDY_HELP = """
@@ -64,10 +82,22 @@ Examples:
 app = typer.Typer(rich_markup_mode=None)
 
 
-def _goals() -> list[str]:
-    from discreet.analysis.goals import GOALS
+@dataclass(frozen=True, eq=False, repr=False)
+class GoalOptions:
+    """The goal that a release is planned for, and how often it must be reached."""
 
-    return list(GOALS)
+    goal: str = option(
+        "What is good enough: top, the exact top-k; optimal, any of equal scores; great, the best tenth of k and none "
+        "beyond 11/10 of it; good, the best hundredth and none beyond 3/2; recall, as much of the list right on "
+        "average as --probability says, or --share of it so often.",
+        "GOAL",
+        default="top",
+        flags=("--goal",),
+        choices=GOALS,
+    )
+    probability: str = option("How often the goal must be reached.", "P", default="0.95")
+    share: str | None = option("With --goal recall: the share of the list that must be right.", "S")
+    epsilon: str | None = option("Also tell what each mechanism reaches with this one.", "E")
 
 
 def _check_plan_files(context: typer.Context, files: list[str] | None) -> list[str] | None:
@@ -89,33 +119,14 @@ def plan(
     discovery: DiscoveryOptions,
     scores: ScoreOptions,
     output: OutputOptions,
+    aim: GoalOptions,
     files: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="FILE...",
-            callback=_check_plan_files,
-            show_default=False,
-            help="Scores that need no protection: .npy, .csv, .tsv, .json or .parquet, or - for standard input. "
-            "For scores that do need it: what 'discreet sketch' wrote. With --user, events that need none.",
+        files_argument(
+            "Scores that need no protection: .npy, .csv, .tsv, .json or .parquet, or - for standard input. For scores "
+            "that do need it: what 'discreet sketch' wrote. With --user, events that need none.",
+            _check_plan_files,
         ),
-    ] = None,
-    goal: Annotated[
-        str,
-        typer.Option(
-            "--goal",
-            metavar="GOAL",
-            help="What is good enough: top, the exact top-k; optimal, any of equal scores; great, the best tenth of k "
-            "and none beyond 11/10 of it; good, the best hundredth and none beyond 3/2; recall, as much of the list "
-            "right on average as --probability says, or --share of it so often.",
-            autocompletion=_goals,
-        ),
-    ] = "top",
-    probability: Annotated[str, typer.Option(metavar="P", help="How often the goal must be reached.")] = "0.95",
-    share: Annotated[
-        str | None, typer.Option(metavar="S", help="With --goal recall: the share of the list that must be right.")
-    ] = None,
-    epsilon: Annotated[
-        str | None, typer.Option(metavar="E", help="Also tell what each mechanism reaches with this one.")
     ] = None,
     input_format: InputFormatOption = None,
     adjacency: Annotated[
@@ -125,6 +136,7 @@ def plan(
     out: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write a page with the curves: a name that ends in .html.")
     ] = None,
+    chart: ChartOption = None,
 ) -> None:
     """Tell which epsilon and which mechanism a release needs, from scores that need no protection.
 
@@ -133,31 +145,38 @@ def plan(
     events it also tells what noise on all scores needs where users are held to few items, and what that loses; without
     --max-items-per-user several numbers of items are tried for a histogram.
 
-    With --discover it needs no scores: it tells how many people an item that nobody listed needs to be found.
+    With --discover it needs no scores: it tells how many people an item that nobody listed needs to be found, and
+    compares methods and parts of epsilon for it. A sketch of such items is planned by the terms that it was made with.
     """
-    from discreet.cli.events import parse_discovery
-    from discreet.study.charts import check_matplotlib
+    from discreet.cli.events import parse_discovery, parse_groups_per_user
     from discreet.study.plan import plan as make_plan
 
     count, shape = parse_count(k), parse_format(output)
     terms = parse_discovery(discovery, events.max_items_per_user)
     if terms is not None:
         neighbours = parse_adjacency(adjacency or "add-remove")
-        if epsilon is None:
+        if aim.epsilon is None:
             raise InvalidValueError("epsilon must be given with discover: how many people an item needs depends on it")
-        needed = terms.plan(count, epsilon, adjacency=neighbours)
+        if events.value is not None or list_given(groups):
+            terms = terms.without_choice()
+        compared = terms.compare(
+            count, aim.epsilon, adjacency=neighbours, max_groups_per_user=parse_groups_per_user(groups)
+        )
+        needed = compared.planned
         if shape == "json":
-            print_json({"k": count, "adjacency": neighbours, "delta": str(needed.delta), **needed.to_dict()})
+            planned = describe_choice(needed)
+            asked = {"k": count, "adjacency": neighbours, "delta": str(needed.delta)}
+            print_json({**asked, **planned, "choices": compared.to_list()})
         else:
             print_text(f"The threshold is {needed.threshold:,} people. {needed.describe_threshold()}")
+            print_text(f"{needed.describe_people()}\n\n{compared}")
         return
-    parse_choice("goal", goal, _goals())
+    parse_choice("goal", aim.goal, GOALS)
     if adjacency is not None:
         parse_adjacency(adjacency)
     sensitivity = parse_sensitivity(scores.sensitivity)
-    if out is not None and Path(out).suffix.lower() not in (".html", ".htm"):
-        raise InvalidValueError(f"out must be a page, with a name that ends in .html, not {out!r}")
     if out is not None:
+        check_ending(out, ("html", "htm"))
         check_matplotlib()
     file = Input.parse(files, input_format, events=events.user is not None)
     neighbours = adjacency or "add-remove"
@@ -165,7 +184,9 @@ def plan(
     def read_scores(path: str, item: str | None, score: str | None) -> Source:
         return read_sketch(path, item, score) or file_source(path, item, score)
 
-    open_table = prepare_source(file, read_scores, events, items, discovery, None, groups, scores, neighbours, out)
+    open_table, _ = prepare_source(file, read_scores, events, items, discovery, groups, scores, neighbours, out)
+    if chart is not None:
+        check_chart(chart, {"input": file.files})
     notes: list[str] = []
     with (
         show_progress(not output.quiet),
@@ -173,12 +194,14 @@ def plan(
         stage("computing what each mechanism needs"),
     ):
         found = make_plan(
-            source, count, goal=goal, probability=probability, share=share, epsilon=epsilon,
+            source, count, goal=aim.goal, probability=aim.probability, share=aim.share, epsilon=aim.epsilon,
             sensitivity=sensitivity, adjacency=adjacency, name=file.name(str(events.name)),
         )  # fmt: skip
     print_notes(notes, output.quiet)
     if out is not None:
         save(found.page(), out)
+    if chart is not None:
+        save_chart(found, chart)
     if shape == "json":
         print_json(_plan_to_dict(found, source))
     else:
@@ -211,6 +234,7 @@ def _plan_to_dict(found: Plan, scores: Source | GroupedSource) -> dict[str, Any]
             "shortfall": found.shortfall and found.shortfall.to_dict(),
         },
         "command": found.command,
+        **({} if found.discovery is None else {"discovery": describe_choice(found.discovery)}),
         "other_k": found.other_k and {"k": found.other_k.k, "epsilon": str(found.other_k.epsilon)},
         "mechanisms": [
             {
@@ -218,7 +242,7 @@ def _plan_to_dict(found: Plan, scores: Source | GroupedSource) -> dict[str, Any]
                 **_bound_to_dict(choice),
                 "needs": {goal: None if needed is None else str(needed) for goal, needed in choice.needs.items()},
                 "decimals": {goal: None if each is None else float_above(each) for goal, each in choice.needs.items()},
-                "reaches": choice.reaches and {goal: getattr(choice.reaches, goal) for goal in _goals()},
+                "reaches": choice.reaches and {goal: getattr(choice.reaches, goal) for goal in GOALS},
             }
             for choice in table.choices
         ],
@@ -265,7 +289,6 @@ def study(
     The result is NOT private: it is for vectors that need no protection. A study that was stopped goes on from the
     results that it had. Without matplotlib it writes the page and the tables, and no pictures.
     """
-    from discreet.study.charts import check_matplotlib
     from discreet.study.run import study as run_study
     from discreet.study.tasks import left_out_tasks, study_tasks
     from discreet.study.vectors import load_vectors, make_vectors

@@ -1,7 +1,7 @@
 """The program: `app`, which imports a command when it is called, and the one way in which errors leave it.
 
-An error is one line on standard error, without the password of a connection URL. The exit code is 0 after success, 2
-after bad use, 1 after a failure, and 130 after Ctrl-C.
+An error is one line on standard error, without the password of a connection URL; with `--log json` it is an event of
+the log. The exit code tells the cause: `EXIT_CODES` has one for each code of an error that a scheduler may tell apart.
 
 `app` is an ordinary Typer application: `typer.testing.CliRunner().invoke(app, ["select", ...])` runs it in a test.
 """
@@ -12,27 +12,43 @@ import os
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib import import_module
+from itertools import pairwise
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from discreet import __version__
-from discreet.cli.output import RED, OutputError, apply_style, print_text
+from discreet.cli.output import JSON_LOG, RED, OutputError, apply_style, print_event, print_text
 from discreet.errors import Error, nearest
 from discreet.text import printable
 
-SUCCESS, FAILURE, BAD_USE, INTERRUPTED = 0, 1, 2, 130
+SUCCESS, FAILURE, BAD_USE, BUDGET_SPENT, ENGINE_FAILED, MIXED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
+
+EXIT_CODES = {
+    "wrong-usage": BAD_USE,
+    "missing-extra": BAD_USE,
+    "budget-spent": BUDGET_SPENT,
+    "engine": ENGINE_FAILED,
+    "interrupted": INTERRUPTED,
+}
+"""The exit code of each code of an error; those of all others are `FAILURE`."""
+
+LOG_STREAMS = {"publish": "stdout", "select": "stderr", "sketch": "stderr"}
+"""The commands that release, and where `--log json` goes: standard output is for the list of select and sketch."""
 
 HELP = """
 \b
 Exit codes:
   0    success
-  1    a failure: the budget is spent, a query or a disk fails, a verification finds a fault
-  2    bad use: an option, a column or a file that cannot be
+  1    another failure: of a ledger or a disk, or a verification that finds a fault
+  2    wrong usage: an option, a column or a file that cannot be
+  3    the budget is spent: the release does not fit
+  4    an engine or the network fails
+  5    some charts of publish failed, for different reasons; for one reason, its code
   130  Ctrl-C
 
 \b
@@ -47,7 +63,7 @@ Examples:
 MODULES = {
     "select": "select", "check": "check", "sketch": "sketch", "plan": "analysis", "study": "analysis",
     "verify": "evidence", "audit": "evidence", "budget": "budget", "statement": "statement",
-    "publish": "publish",
+    "publish": "publish", "publish correct": "publish", "publish withdraw": "publish",
 }  # fmt: skip
 """The module of this package that has each command, in an `app` of its own."""
 
@@ -58,6 +74,12 @@ class Program(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands, in the order of the help."""
         return list(MODULES)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command of the first argument, or of the first two where they name one, with the rest."""
+        if " ".join(args[:2]) in MODULES and len(args) > 1:
+            args = [" ".join(args[:2]), *args[2:]]
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return the command of this name, or None."""
@@ -78,6 +100,10 @@ class Program(TyperGroup):
         """Run a command, and end the process by its exit code unless `standalone_mode` is off."""
         # The clock of --pad-to starts here: the start of Python and the imports above see no data.
         context = {"obj": time.monotonic(), **extra}
+        arguments = list(sys.argv[1:] if args is None else args)
+        # Errors of the parser are events of the log too, so the option is found before the parser runs.
+        is_json = "--log=json" in arguments or ("--log", "json") in pairwise(arguments)
+        logged = JSON_LOG.set(LOG_STREAMS.get(arguments[0]) if is_json else None)
         try:
             # In standalone mode the parser would print errors in its own form.
             code = int(super().main(args, prog_name, complete_var, False, windows_expand_args, **context) or SUCCESS)
@@ -85,9 +111,11 @@ class Program(TyperGroup):
             if getattr(sys, "stdout", None) is not None:
                 sys.stdout.flush()
         except KeyboardInterrupt:
-            code = INTERRUPTED
+            code = report_error(typer.Abort(), arguments)
         except Exception as error:
-            code = report_error(error, sys.argv[1:] if args is None else args)
+            code = report_error(error, arguments)
+        finally:
+            JSON_LOG.reset(logged)
         if standalone_mode:
             sys.exit(code)
         return code
@@ -141,17 +169,15 @@ def report_error(error: Exception, arguments: Sequence[str]) -> int:
     arguments
         The arguments that the program was called with.
     """
+    code = find_code(error)
+    status = EXIT_CODES.get(code, FAILURE)
     if isinstance(error, typer.Abort):
-        return INTERRUPTED
-    code = FAILURE
-    if isinstance(error, Error):
-        # An engine or a ledger that fails raises a RuntimeError too; every other error is about the arguments.
-        message, code = str(error), FAILURE if isinstance(error, RuntimeError) else BAD_USE
-    # The errors of the parser have no public base class before Typer 0.27.
-    elif callable(getattr(error, "format_message", None)):
-        message, code = _describe_usage_error(error, arguments), BAD_USE
-    elif isinstance(error, OutputError):
+        print_event("error", code=code, exit=status, error="interrupted")
+        return status
+    if isinstance(error, Error | OutputError):
         message = str(error)
+    elif code == "wrong-usage":
+        message = _describe_usage_error(error, arguments)
     # Errors of files are handled at the reader and the writer, so this is standard output.
     elif isinstance(error, OSError):
         # The buffered rest has nowhere to go, and Python would try to write it once more at its end.
@@ -160,17 +186,37 @@ def report_error(error: Exception, arguments: Sequence[str]) -> int:
             os.dup2(nowhere, sys.stdout.fileno())
             os.close(nowhere)
         if isinstance(error, BrokenPipeError):
-            return FAILURE
+            return status
         print_traceback(error)
         message = f"writing to standard output fails: {error.strerror}"
     else:
         print_traceback(error)
         message = describe_error(error)
-    if getattr(sys, "stderr", None) is not None:
-        line = printable(hide_urls(" ".join(message.split())))
-        with suppress(OSError):
+    line = printable(hide_urls(" ".join(message.split())))
+    with suppress(OSError):
+        if JSON_LOG.get():
+            print_event("error", code=code, exit=status, error=line)
+        elif getattr(sys, "stderr", None) is not None:
             print(f"{apply_style('discreet:', RED, sys.stderr)} {line}", file=sys.stderr, flush=True)
-    return code
+    return status
+
+
+def find_code(error: Exception) -> str:
+    """Return the cause of an error in one word, for programs."""
+    if isinstance(error, typer.Abort):
+        return "interrupted"
+    if isinstance(error, Error | OutputError):
+        return error.code
+    # The errors of the parser have no public base class before Typer 0.27.
+    if callable(getattr(error, "format_message", None)):
+        return "wrong-usage"
+    return "output" if isinstance(error, OSError) else "unexpected"
+
+
+def join_exit_codes(errors: Iterable[Exception]) -> int:
+    """Return the exit code of a run in which charts failed: that of the one cause, or `MIXED` for several."""
+    causes = {EXIT_CODES.get(find_code(error), FAILURE) for error in errors}
+    return SUCCESS if not causes else causes.pop() if len(causes) == 1 else MIXED
 
 
 def _describe_usage_error(error: Any, arguments: Sequence[str]) -> str:

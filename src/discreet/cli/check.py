@@ -19,7 +19,7 @@ from discreet.cli.options import (
     spread,
 )
 from discreet.cli.output import FORMATS, OutputError, print_json, print_notes, print_text
-from discreet.cli.select import SCORES_ONLY, check_files, open_source
+from discreet.cli.select import SCORES_ONLY, files_argument, open_source
 from discreet.cli.stdin import Input
 from discreet.errors import InvalidValueError
 from discreet.jobs import show_progress
@@ -62,11 +62,8 @@ def check(
     ledger: LedgerOptions,
     files: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="FILE...",
-            callback=check_files,
-            show_default=False,
-            help="The events, as for select. - is standard input. Or the charts of 'discreet publish', a .toml file.",
+        files_argument(
+            "The events, as for select. - is standard input. Or the charts of 'discreet publish', a .toml file."
         ),
     ] = None,
     input_format: InputFormatOption = None,
@@ -74,7 +71,8 @@ def check(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Write it to this file too, a new one that you alone may read. By default it is kept nowhere.",
+            help="Write it to this file too, a new one that you alone may read; a .html is a page, with the share of "
+            "rows left out by each cause as a bar. By default it is kept nowhere.",
         ),
     ] = None,
     as_of: Annotated[
@@ -92,6 +90,7 @@ def check(
     """
     from discreet.cli.events import parse_discovery, prepare_events
     from discreet.sources.events.check import check_events
+    from discreet.sources.events.check_report import make_page
 
     if ledger.ledger is not None:
         raise InvalidValueError(
@@ -114,9 +113,10 @@ def check(
     if events.user is None:
         for name in list_given(events, items, groups, discovery):
             raise InvalidValueError(f"{name} must be left out with a charts file, which says it")
+        from discreet.ledger.charges import parse_moment
         from discreet.publish.chart_source import open_chart_source
         from discreet.publish.charts_file import name_place, read_charts
-        from discreet.publish.editions import check_is_past, find_due_periods, parse_moment
+        from discreet.publish.editions import check_is_past, find_due_periods
 
         with show_progress(not output.quiet):
             moment = parse_moment(as_of)
@@ -140,11 +140,12 @@ def check(
         with show_progress(not output.quiet), open_source(file, open_table, notes) as source:
             one = check_events(source)
         data, text, is_noise = one.to_dict(), str(one), one.is_noise
+        found = {"Check": one}
     print_notes(notes, output.quiet)
     if out is not None:
         try:
             with open(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as written:
-                written.write(f"{text}\n")
+                written.write(f"{make_page(found) if out.endswith('.html') else text}\n")
         except OSError as error:
             raise OutputError(f"writing {out!r} fails: {error.strerror}") from None
     if shape == "json":

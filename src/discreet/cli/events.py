@@ -6,7 +6,6 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any
 
 from discreet.cli.options import list_given, parse_choice, parse_count
@@ -14,11 +13,11 @@ from discreet.cli.output import check_out, print_doubt
 from discreet.cli.stdin import STANDARD, Input
 from discreet.errors import InvalidValueError, quote, suggestion
 from discreet.publish.options import DiscoveryOptions, EventOptions, GroupOptions, ItemOptions, join_choices
-from discreet.sources.base import MANY, ONE, explain_each_user
-from discreet.sources.discovered import EXACT, KINDS, LAPLACE, METHODS, SPELLINGS, Discovered, discovered
+from discreet.sources.base import MANY, ONE, check_each_user, explain_each_user
+from discreet.sources.discovered import EXACT, KINDS, METHODS, SPELLINGS, Discovered, discovered
 from discreet.sources.events.domain import parse_domain
 from discreet.sources.events.group_columns import Product
-from discreet.sources.events.group_keys import parse_by, parse_groups
+from discreet.sources.events.group_keys import parse_by, parse_during, parse_groups
 from discreet.sources.events.location import FilePath, Location
 from discreet.sources.events.periods import UNITS
 from discreet.sources.events.ranges import Integers
@@ -110,14 +109,30 @@ def prepare_events(
         "max_items_per_user": limit,
         "adjacency": adjacency,
         "name": columns.name,
-        # A tab is hard to type in a shell.
-        "delimiter": "\t" if columns.delimiter == r"\t" else columns.delimiter,
+        "during": None if columns.during is None else parse_during(columns.during),
+        "delimiter": _parse_tab(columns.delimiter),
         "escape": columns.escape,
         "encoding": columns.encoding,
+        "date_format": columns.date_format,
+        "decimal": columns.decimal,
+        "thousands": columns.thousands,
+        "domain_delimiter": _parse_tab(items.domain_delimiter),
+        "domain_encoding": items.domain_encoding,
         **grouping,
     }
+
+    def open_events(path: Any) -> Any:
+        # The warnings about public lists are among the notes.
+        with warnings.catch_warnings(action="ignore"):
+            return events(connect if path is None else path, **arguments)
+
     # Standard input is read from a copy, whose path is known when it is opened.
-    return lambda path: events(connect if path is None else path, **arguments)
+    return open_events
+
+
+def _parse_tab(delimiter: str | None) -> str | None:
+    r"""Return a delimiter, a tab for \t, which is hard to type in a shell."""
+    return "\t" if delimiter == r"\t" else delimiter
 
 
 def parse_discovery(options: DiscoveryOptions, max_items_per_user: str | None) -> Discovered | None:
@@ -126,9 +141,7 @@ def parse_discovery(options: DiscoveryOptions, max_items_per_user: str | None) -
         for name in list_given(options):
             raise InvalidValueError(f"{name} must be left out without discover: the items come from a list")
         return None
-    method = parse_choice("method", options.method or LAPLACE, METHODS)
-    if max_items_per_user is None and method == LAPLACE:
-        raise InvalidValueError("max_items_per_user must be given with discover: how many items of a user count for it")
+    method = None if options.method is None else parse_choice("method", options.method, METHODS)
     most = None if max_items_per_user is None else parse_count(max_items_per_user, "max_items_per_user")
     kind = parse_choice("kind", options.kind or KINDS[0], KINDS)
     spelling = parse_choice("spelling", options.spelling or EXACT, SPELLINGS)
@@ -157,13 +170,9 @@ def parse_grouping(options: GroupOptions) -> dict[str, Any]:
         columns.append(column)
     groups = _parse_groups(options.groups or [], columns)
     if options.each_user is None:
-        lists = groups.lists if isinstance(groups, Product) else [groups]
         # The groups in a file are not counted before the file is read.
-        sizes = [
-            None if isinstance(each, Location) else each.d if isinstance(each, Integers) else len(each)
-            for each in lists
-        ]
-        count = "G" if None in sizes else f"{prod(size or 0 for size in sizes):,}"
+        number = _count_groups(groups)
+        count = "G" if number is None else f"{number:,}"
         # Quotes belong to Python; a shell would take them away.
         prices = explain_each_user(count, "--max-groups-per-user").replace("'", "")
         raise InvalidValueError(f"--each-user must be given with --by, one or many: {prices}")
@@ -173,7 +182,50 @@ def parse_grouping(options: GroupOptions) -> dict[str, Any]:
         "groups": groups,
         "each_user": parse_choice("each_user", options.each_user, (ONE, MANY)),
         "max_groups_per_user": None if most is None else parse_count(most, "max_groups_per_user"),
+        "groups_delimiter": _parse_tab(options.groups_delimiter),
+        "groups_encoding": options.groups_encoding,
     }
+
+
+def parse_groups_per_user(options: GroupOptions) -> int:
+    """Return the number of groups of a user that finding items is planned for: 1 without groups.
+
+    A plan needs no events, so --by and --groups may be left out; given, they are checked as for a release.
+    """
+    most = options.max_groups_per_user
+    limit = None if most is None else parse_count(most, "max_groups_per_user")
+    if options.by is not None:
+        groups = parse_grouping(options)["groups"]
+        number = _count_groups(groups, reads=True)
+        assert number is not None, "files are read"
+        return check_each_user(options.each_user, limit, number)
+    if options.groups is not None:
+        raise InvalidValueError("groups must be left out without by: it lists the groups of a column")
+    if options.each_user is None and limit is None:
+        return 1
+    each_user = parse_choice("each_user", options.each_user or MANY, (ONE, MANY))
+    if each_user == MANY and limit is None:
+        raise InvalidValueError("max_groups_per_user must be given with each_user many, or by and groups")
+    return check_each_user(each_user, limit, limit or 1)
+
+
+def _count_groups(groups: Any, reads: bool = False) -> int | None:
+    """Return the number of groups in the public lists; None if some are in a file and `reads` is False."""
+    number = 1
+    for each in groups.lists if isinstance(groups, Product) else [groups]:
+        if isinstance(each, Location):
+            if not reads:
+                return None
+            from discreet.sources.events.connect import open_table
+
+            listed = open_table(each, None, "groups")
+            try:
+                number *= int(listed.table.count().to_pyarrow().as_py())
+            finally:
+                listed.close()
+        else:
+            number *= each.d if isinstance(each, Integers) else len(each)
+    return number
 
 
 def _parse_groups(texts: Sequence[str], by: Sequence[Any]) -> Any:

@@ -29,6 +29,7 @@ from discreet.mechanisms.registry import to_dict
 from discreet.publish.options import MechanismOptions, ReleaseOptions
 
 if TYPE_CHECKING:
+    from discreet.evidence.number_rows import NumberVerdict
     from discreet.evidence.report import Failure, Verification
 
 VERIFY_HELP = """
@@ -120,42 +121,23 @@ def _verification_to_dict(report: Verification) -> dict[str, Any]:
         }
         for verdict in report.verdicts
     ]
-    counts = [
-        {
-            "mechanism": None if verdict.mechanism is None else to_dict(verdict.mechanism),
+
+    def row(verdict: Any, what: dict[str, Any], figures: dict[str, float]) -> dict[str, Any]:
+        judged = {"holds": verdict.holds, "pairs": verdict.pairs, "worst": verdict.worst}
+        return {
+            **what,
             "adjacency": verdict.adjacency,
-            "holds": verdict.holds,
-            "pairs": verdict.pairs,
-            "worst": verdict.worst,
-            "counts": float(verdict.counts),
+            **judged,
+            **figures,
             "failures": _list_failures(verdict.failures),
         }
-        for verdict in report.counts
-    ]
-    shortfalls = [
-        {
-            "mechanism": to_dict(verdict.mechanism),
-            "adjacency": verdict.adjacency,
-            "holds": verdict.holds,
-            "pairs": verdict.pairs,
-            "worst": verdict.worst,
-            "shortfall": float(verdict.shortfall),
-            "failures": _list_failures(verdict.failures),
-        }
-        for verdict in report.shortfalls
-    ]
-    groups = [
-        {
-            "each_user": verdict.each_user,
-            "adjacency": verdict.adjacency,
-            "holds": verdict.holds,
-            "pairs": verdict.pairs,
-            "worst": verdict.worst,
-            "renyi": verdict.renyi,
-            "failures": _list_failures(verdict.failures),
-        }
-        for verdict in report.groups
-    ]
+
+    def selection(verdict: NumberVerdict) -> dict[str, Any]:
+        return {"mechanism": None if verdict.mechanism is None else to_dict(verdict.mechanism)}
+
+    counts = [row(each, selection(each), {"counts": float(each.counts)}) for each in report.counts]
+    shortfalls = [row(each, selection(each), {"shortfall": float(each.shortfall)}) for each in report.shortfalls]
+    groups = [row(each, {"each_user": each.each_user}, {"renyi": each.renyi}) for each in report.groups]
     discovery = [
         {
             "method": verdict.tables.method,

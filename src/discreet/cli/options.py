@@ -18,12 +18,13 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from discreet.cli.output import LOGS
 from discreet.errors import InvalidValueError, quote, suggestion
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.noise import NOISES
 from discreet.mechanisms.registry import FALLBACKS, MECHANISMS, make_mechanism
 from discreet.privacy import ADJACENCIES, Sensitivity, check_adjacency, exact
-from discreet.publish.options import MechanismOptions, Option, ReleaseOptions, join_choices, option
+from discreet.publish.options import LedgerOptions, MechanismOptions, Option, ReleaseOptions, join_choices, option
 
 TABLE_OR_JSON = ("table", "json")
 INPUT_FORMATS = ("csv", "tsv", "json", "parquet", "npy")
@@ -139,6 +140,23 @@ class OutputOptions:
     quiet: bool = option("Show no progress: only the result and errors.", flags=("--quiet", "-q"), default=False)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class ChargeOptions(LedgerOptions):
+    """The budget that a release is charged to, the period of the charge, and the log of the command."""
+
+    as_of: str | None = option(
+        "With --ledger, for a budget that renews: the day or time whose period is charged, such as 2026-12-31. By "
+        "default now.",
+        "TIME",
+    )
+    log: str = option(
+        "How to tell what happens: text, or json, one object a line, errors too. Nothing private is in either.",
+        "NAME",
+        default="text",
+        choices=LOGS,
+    )
+
+
 KOption = Annotated[str, make_option(ReleaseOptions, "k")]
 SmallKOption = Annotated[str | None, make_option(ReleaseOptions, "k")]
 AdjacencyOption = Annotated[str, make_option(ReleaseOptions, "adjacency")]
@@ -151,6 +169,14 @@ InputFormatOption = Annotated[
         autocompletion=complete_from(INPUT_FORMATS),
     ),
 ]
+ChartOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", help="Draw the result in this file too: .png, .svg or .pdf. It needs the extra discreet[plot]."
+    ),
+]
+AsOfOption = Annotated[str | None, make_option(ChargeOptions, "as_of")]
+LogOption = Annotated[str, make_option(ChargeOptions, "log")]
 QuietOption = Annotated[bool, make_option(OutputOptions, "quiet")]
 JobsOption = Annotated[str | None, typer.Option(metavar="N", help="How many processes. By default one a core.")]
 

@@ -12,17 +12,22 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import InvalidValueError
 from discreet.jobs import count_in_lines, is_shown
+from discreet.publish.options import join_choices
 from discreet.release.formats import format_csv
 from discreet.release.release import DRAWN_BY, add_decimals
-from discreet.text import escape_line
+from discreet.release.theme import check_matplotlib
+from discreet.text import escape_line, number_for_programs
 
 if TYPE_CHECKING:
     from discreet.release.grouped import AnyRelease
+    from discreet.release.sketch import Sketch
 
 BOLD, DIM, RED = "1", "2", "1;31"
 
@@ -30,41 +35,78 @@ BOLD, DIM, RED = "1", "2", "1;31"
 class OutputError(Exception):
     """A result could not be written, because of a full disk, for example."""
 
+    code = "output"
 
-def check_out(out: str | None, inputs: dict[str, list[str]]) -> None:
-    """Raise if `out` cannot be written, or would replace one of the inputs, which are listed by role."""
+
+def check_out(out: str | None, inputs: dict[str, list[str]], name: str = "out") -> None:
+    """Raise if `out` cannot be written, or would replace one of the inputs, which are listed by role.
+
+    `name` is the option that names the file.
+    """
     if out is None:
         return
     from discreet.atomic_write import check_writable
 
     if out == "-":
-        raise InvalidValueError("out must be a file, not '-': what is printed goes to standard output without it")
-    check_writable(Path(out), "out")
+        raise InvalidValueError(f"{name} must be a file, not '-': what is printed goes to standard output without it")
+    check_writable(Path(out), name)
     for role, files in inputs.items():
         if os.path.exists(out) and any(os.path.exists(file) and os.path.samefile(out, file) for file in files):
-            raise InvalidValueError(f"out must be another file than the {role}, not {str(Path(out))!r}")
+            raise InvalidValueError(f"{name} must be another file than the {role}, not {str(Path(out))!r}")
+
+
+def check_ending(path: str, endings: Iterable[str], name: str = "out") -> str:
+    """Return the ending of a file name, in small letters and without the point; raise unless it is one of `endings`."""
+    known, ending = list(endings), Path(path).suffix.lower()[1:]
+    if ending not in known:
+        listed = join_choices([f".{each}" for each in known])
+        raise InvalidValueError(f"{name} must be a file with a name that ends in {listed}, not {path!r}")
+    return ending
+
+
+def check_chart(chart: str, inputs: dict[str, list[str]], items: int = 0) -> None:
+    """Raise unless a list of so many items can be drawn in the file `chart`; done before anything is charged."""
+    check_out(chart, inputs, "chart")
+    check_ending(chart, CHART_ENDINGS, "chart")
+    check_matplotlib()
+    from discreet.release.plots import check_size
+
+    check_size(items)
+
+
+def print_released(release: AnyRelease | Sketch, request_id: str | None) -> None:
+    """Print the event of a release, in a log of JSON."""
+    cost = release.guarantee
+    print_event("released", request_id=request_id, epsilon=cost.epsilon, delta=cost.delta)
 
 
 def deliver(release: AnyRelease, shape: str, out: str | None) -> None:
     """Write the release to `out`, if given, and print it.
 
-    A table is for people. A file has CSV in its place if its name ends so, and JSON otherwise.
+    The file has the form that is printed, and in place of a table the form that its name ends in.
     """
     if out is not None:
-        by_name = "csv" if out.lower().endswith(".csv") else "json"
-        save(FORMATS[by_name if shape == "table" else shape](release), out)
+        form = OUT_ENDINGS[check_ending(out, OUT_ENDINGS)] if shape == "table" else shape
+        save(FORMATS[form](release), out)
     if shape == "json":
         print_json(add_decimals(release))
     else:
         print_text(FORMATS[shape](release), heading=shape == "table")
 
 
-def save(text: str, out: str) -> None:
-    """Write the text to `out`, whole or not at all."""
+def save_chart(drawable: Any, chart: str) -> None:
+    """Draw what has a `plot` method in a file, in the format that its name ends in."""
+    from discreet.release.plots import render
+
+    save(render(drawable.plot(), check_ending(chart, CHART_ENDINGS, "chart")), chart)
+
+
+def save(content: str | bytes, out: str) -> None:
+    """Write a text, with a line break at its end, or bytes to `out`, whole or not at all."""
     from discreet.atomic_write import atomic_write
 
     try:
-        atomic_write(Path(out), text + "\n")
+        atomic_write(Path(out), content if isinstance(content, bytes) else content + "\n")
     except OSError as error:
         raise OutputError(f"writing {str(Path(out))!r} fails: {error.strerror}") from None
 
@@ -105,9 +147,27 @@ def print_text(text: str, heading: bool = False) -> None:
     print(f"{first}{line}{rest}")
 
 
+LOGS = ("text", "json")
+JSON_LOG: ContextVar[str | None] = ContextVar("JSON_LOG", default=None)
+"""The stream of sys that takes the log of the running command as JSON, None for a log in text."""
+
+
+def print_event(event: str, **facts: Any) -> None:
+    """Print an event of the log as JSON, in one line. Every fact in it is public."""
+    name = JSON_LOG.get()
+    if name is None or getattr(sys, name, None) is None:
+        return
+    # To the second, as in the ledger: a finer time would tell how long a release took.
+    time = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    line = json.dumps({"time": time, "event": event, **facts}, default=number_for_programs)
+    print(line, file=getattr(sys, name), flush=True)
+
+
 def print_doubt(sentence: str) -> None:
     """Print a sentence on standard error for the person who runs the command; it depends on the arguments alone."""
-    if getattr(sys, "stderr", None) is not None:
+    if JSON_LOG.get():
+        print_event("noted", note=sentence)
+    elif getattr(sys, "stderr", None) is not None:
         print(f"discreet: {sentence}", file=sys.stderr)
 
 
@@ -115,6 +175,11 @@ def print_notes(notes: Iterable[str], quiet: bool) -> None:
     """Print the notes about a source, unless the command is quiet."""
     for note in [] if quiet else notes:
         print_doubt(note)
+
+
+def is_terminal(stream: Any) -> bool:
+    """Return True if a stream is open and leads to a terminal."""
+    return stream is not None and bool(stream.isatty())
 
 
 def _encoding() -> str:
@@ -139,6 +204,12 @@ FORMATS: dict[str, Callable[[AnyRelease], str]] = {
 }
 """The forms of a release: a table for people, JSON that reads back, CSV, or its items alone for a pipe."""
 
+OUT_ENDINGS = {"json": "json", "csv": "csv", "txt": "table"}
+"""The form of a release in a file by the ending of its name, unless --format says another."""
+
+CHART_ENDINGS = ("png", "svg", "pdf")
+"""The endings of files that pictures are written to."""
+
 
 def apply_style(text: str, style: str, stream: Any) -> str:
     """Return the text in a style if the stream is a terminal that may have colours."""
@@ -149,7 +220,7 @@ def supports_colour(stream: Any) -> bool:
     """Return True if colours may be written to a stream."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb":
         return False
-    return stream is not None and bool(stream.isatty())
+    return is_terminal(stream)
 
 
 @contextmanager

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.app import first_example
+from discreet.cli.app import first_example, hide_urls
 from discreet.cli.options import (
+    ChargeOptions,
+    ChartOption,
     InputFormatOption,
     OutputOptions,
     ScoreOptions,
     parse_adjacency,
+    parse_choice,
     parse_count,
     parse_format,
     parse_mechanism,
@@ -24,7 +29,20 @@ from discreet.cli.options import (
     refuse_options,
     spread,
 )
-from discreet.cli.output import FORMATS, check_out, deliver, print_notes
+from discreet.cli.output import (
+    FORMATS,
+    LOGS,
+    OUT_ENDINGS,
+    check_chart,
+    check_ending,
+    check_out,
+    deliver,
+    is_terminal,
+    print_doubt,
+    print_notes,
+    print_released,
+    save_chart,
+)
 from discreet.cli.stdin import Input
 from discreet.errors import InvalidValueError
 from discreet.jobs import show_progress
@@ -34,20 +52,17 @@ from discreet.publish.options import (
     EventOptions,
     GroupOptions,
     ItemOptions,
-    LedgerOptions,
     MechanismOptions,
     ReleaseOptions,
     option,
 )
-from discreet.release.padding import Padding, check_auto
 from discreet.release.shortfall import parse_shortfall
-from discreet.release.topk import Delivery, make_any_request, plan_charge
+from discreet.release.topk import Padding, check_auto, deliver_release, make_any_request, plan_charge
 from discreet.sources.events.location import FilePath
 from discreet.sources.files import TEXTS, file_source
 
 if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
-    from discreet.sources.discovered import Discovered
 
 HELP = """
 \b
@@ -64,6 +79,7 @@ Examples with scores:
   discreet select scores.csv -k 10 --epsilon 1 --counts 0.5
   discreet select scores.csv -k 10 --epsilon 1 --shortfall 0.05
   discreet select scores.csv -k 10 --epsilon 1 --counts 0.5 --format csv > top.csv
+  discreet select scores.csv -k 10 --epsilon 1 --counts 0.5 --chart top.png
   discreet select - -k 10 --epsilon 1 --format items < scores.csv | sort
   grep -v "^#" points.tsv | discreet select - --input-format tsv -k 3 --epsilon 1 --sensitivity 2,5
 
@@ -89,7 +105,7 @@ Examples with events:
   discreet select ratings.parquet --user user_id --item movie_id --domain movies.csv:movie_id \\
     --by country --groups countries.csv:code --by "quarter(rated_at, Europe/Berlin)" --groups 2026-Q1..2026-Q4 \\
     --each-user many -k 3 --epsilon 2 --json
-  discreet select logs.parquet --user device --item message --discover --delta 1e-8 --max-items-per-user 3 \\
+  discreet select logs.parquet --user device --item message --discover --delta 1e-8 \\
     -k 20 --epsilon 1
   discreet select visits.csv --user visitor --item page --delimiter ';' --escape '\\' \\
     --domain pages.csv:page -k 3 --epsilon 1
@@ -114,9 +130,12 @@ EVENTS_ONLY = {
     "by": "a file of scores has no rows of users to put into groups",
     "connect": "a database is read as events, not as scores",
     "name": "it is the table of a database, which is read as events",
-    "delimiter": "the header of a file of scores shows it",
+    **dict.fromkeys(("delimiter", "domain_delimiter", "groups_delimiter"), "the header of a file of scores shows it"),
     "escape": "a file of scores doubles the quotes inside quotes",
-    "encoding": "a file of scores is UTF-8",
+    **dict.fromkeys(("encoding", "domain_encoding", "groups_encoding"), "a file of scores is UTF-8"),
+    "during": "a file of scores has no rows of users to choose from",
+    "date_format": "a file of scores has no dates",
+    **dict.fromkeys(("decimal", "thousands"), "the numbers of a file of scores have a point and no groups"),
 }
 """Options that belong to one kind of input, each with the reason why the other kind refuses it."""
 
@@ -150,6 +169,11 @@ def check_files(context: typer.Context, files: list[str] | None) -> list[str] | 
     return files
 
 
+def files_argument(help: str, check: Callable[..., Any] = check_files) -> Any:  # noqa: A002
+    """Return typer's declaration of the input FILE..., which `check` examines once all options are parsed."""
+    return typer.Argument(metavar="FILE...", callback=check, show_default=False, help=help)
+
+
 @app.command("select", short_help="Release the k items that score highest.", epilog=HELP)
 @spread()
 def select(
@@ -161,16 +185,13 @@ def select(
     groups: GroupOptions,
     scores: ScoreOptions,
     mechanism: MechanismOptions,
-    ledger: LedgerOptions,
+    ledger: ChargeOptions,
     output: ListOutputOptions,
     files: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="FILE...",
-            callback=check_files,
-            show_default=False,
-            help="The scores: .npy, .csv, .tsv, .json or .parquet. With --user the events: .parquet, .csv, .tsv or "
-            ".json, compressed or not, several of them, a folder, a pattern or a URL. For either, - is standard input.",
+        files_argument(
+            "The scores: .npy, .csv, .tsv, .json or .parquet. With --user the events: .parquet, .csv, .tsv or .json, "
+            "compressed or not, several of them, a folder, a pattern or a URL. For either, - is standard input."
         ),
     ] = None,
     input_format: InputFormatOption = None,
@@ -178,9 +199,11 @@ def select(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Write the release to this file too, whole or not at all: as JSON, or as --format says.",
+            help="Write the release to this file too, whole or not at all: as its name ends, .json, .csv or .txt, or "
+            "as --format says.",
         ),
     ] = None,
+    chart: ChartOption = None,
 ) -> None:
     """Release which K items score highest, with epsilon-differential privacy for each user behind the scores.
 
@@ -193,6 +216,7 @@ def select(
     ranks and tell about scores. Where nobody has a list, --discover finds the items in events, for a delta.
     """
     # Options are checked before the scores or the events are read; the budget is checked when it is charged.
+    parse_choice("log", ledger.log, LOGS)
     drawn_by = parse_mechanism(mechanism)
     k, shape, epsilon = parse_count(release.k), parse_format(output, FORMATS), positive(release.epsilon, "epsilon")
     counts = None if release.counts is None else positive(release.counts, "counts")
@@ -205,18 +229,18 @@ def select(
     if padding.is_auto:
         check_auto(events.user is None and file.suffix not in TEXTS)
     sensitivity = parse_sensitivity(scores.sensitivity)
-    terms = None
-    if events.user is not None:
-        from discreet.cli.events import parse_discovery
-
-        terms = parse_discovery(discovery, events.max_items_per_user)
-    open_table = prepare_source(file, file_source, events, items, discovery, terms, groups, scores, adjacency, out)
+    open_table, delta = prepare_source(file, file_source, events, items, discovery, groups, scores, adjacency, out)
+    if out is not None:
+        check_ending(out, OUT_ENDINGS)
+    if chart is not None:
+        check_chart(chart, {"input": file.files, "ledger": [ledger.ledger or ""]}, k)
     # The progress display would show when a stage ends, which padding hides.
-    with show_progress(not output.quiet and release.pad_to is None):
-        delta = Fraction(0) if terms is None else terms.delta
-        charge = plan_charge(book, ledger.purpose, ledger.request_id, ledger.dataset, delta=delta)
+    with show_progress(not output.quiet and ledger.log == "text" and release.pad_to is None):
+        charge = plan_charge(
+            book, ledger.purpose, ledger.request_id, ledger.dataset, None, delta, ledger.as_of, ledger.part
+        )
         notes: list[str] = []
-        with Delivery(padding, charge) as delivery, open_source(file, open_table, notes) as source:
+        with deliver_release(padding, charge) as delivery, open_source(file, open_table, notes) as source:
             request = make_any_request(
                 source, k, epsilon, mechanism=drawn_by, adjacency=adjacency, sensitivity=sensitivity, counts=counts,
                 split=release.split, shortfall=release.shortfall,
@@ -224,7 +248,28 @@ def select(
             delivery.draw(request)
             del source, request
     print_notes(notes, output.quiet)
+    print_released(delivery.release, ledger.request_id)
     deliver(delivery.release, shape, out)
+    if chart is not None:
+        save_chart(delivery.release, chart)
+    if events.user is not None and not output.quiet and is_terminal(sys.stderr):
+        print_doubt(f"rows that do not fit are left out without a word; to count them: {name_check(context)}")
+
+
+def name_check(context: typer.Context) -> str:
+    """Return the command line of the check of the same events; it depends on the arguments alone."""
+    kinds = (EventOptions, ItemOptions, DiscoveryOptions, GroupOptions)
+    kept = {"files", "input_format", *(field.name for kind in kinds for field in fields(kind))}
+    words = []
+    for parameter in sorted(context.command.params, key=lambda each: each.param_type_name != "argument"):
+        given = context.params.get(parameter.name or "")
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name not in kept or source is None or source.name != "COMMANDLINE":
+            continue
+        for each in given if isinstance(given, list | tuple) else [given]:
+            flag = [] if parameter.param_type_name == "argument" else [max(parameter.opts, key=len)]
+            words += [*flag, *([] if each is True else [hide_urls(str(each))])]
+    return shlex.join(["discreet", "check", *words])
 
 
 def prepare_source(
@@ -233,13 +278,12 @@ def prepare_source(
     events: EventOptions,
     items: ItemOptions,
     discovery: DiscoveryOptions,
-    terms: Discovered | None,
     groups: GroupOptions,
     scores: ScoreOptions,
     adjacency: str,
     out: str | None,
-) -> Callable[[Any], Any]:
-    """Check the options of the input and return the function that opens it, given the path of FILE.
+) -> tuple[Callable[[Any], Any], Fraction]:
+    """Check the options of the input; return the function that opens it, given the path of FILE, and its delta.
 
     Parameters
     ----------
@@ -249,19 +293,19 @@ def prepare_source(
         The function that opens a file of scores, given its path and the names of its columns.
     events, items, discovery, groups, scores, adjacency
         The options.
-    terms
-        The terms of partition selection that `discovery` stands for; None where the items are listed.
     out
         The file to write to, which must not be one of the inputs.
     """
     if events.user is None:
         refuse_options(EVENTS_ONLY, "without user", items, events, discovery, groups)
         check_out(out, {"scores": file.files})
-        return partial(read_scores, item=events.item, score=scores.score)
-    refuse_options(SCORES_ONLY, "with user", scores)
-    from discreet.cli.events import prepare_events
+        return partial(read_scores, item=events.item, score=scores.score), Fraction(0)
+    from discreet.cli.events import parse_discovery, prepare_events
 
-    return prepare_events(file, events, items, terms, groups, adjacency, out)
+    terms = parse_discovery(discovery, events.max_items_per_user)
+    refuse_options(SCORES_ONLY, "with user", scores)
+    open_table = prepare_events(file, events, items, terms, groups, adjacency, out)
+    return open_table, Fraction(0) if terms is None else terms.delta
 
 
 @contextmanager
@@ -278,9 +322,9 @@ def open_source(file: Input, open_table: Callable[[Any], Any], notes: list[str])
 
 def open_ledger(ledger: str | None, out: str | None) -> Ledger | None:
     """Return the ledger that a release is charged to, which `out` must not replace."""
-    check_out(out, {"ledger": [] if ledger is None else [ledger]})
     if ledger is None:
         return None
+    check_out(out, {"ledger": [ledger]})
     from discreet.ledger.ledger import Ledger
 
     return Ledger(ledger)

@@ -8,25 +8,26 @@ import typer
 
 from discreet.cli.options import (
     AdjacencyOption,
+    ChargeOptions,
     InputFormatOption,
     OutputOptions,
     PadToOption,
     ScoreOptions,
     parse_adjacency,
+    parse_choice,
     parse_count,
     parse_format,
     parse_sensitivity,
     spread,
 )
-from discreet.cli.output import print_json, print_notes, print_text, save
-from discreet.cli.select import check_files, open_ledger, open_source, prepare_source
+from discreet.cli.output import LOGS, print_json, print_notes, print_released, print_text, save
+from discreet.cli.select import files_argument, open_ledger, open_source, prepare_source
 from discreet.cli.stdin import Input
 from discreet.jobs import show_progress
 from discreet.privacy import positive
-from discreet.publish.options import DiscoveryOptions, EventOptions, GroupOptions, ItemOptions, LedgerOptions
-from discreet.release.padding import Padding
+from discreet.publish.options import DiscoveryOptions, EventOptions, GroupOptions, ItemOptions
 from discreet.release.sketch_request import make_sketch_request
-from discreet.release.topk import Delivery, plan_charge
+from discreet.release.topk import Padding, deliver_release, plan_charge
 from discreet.sources.files import file_source
 
 HELP = """
@@ -37,6 +38,8 @@ Examples:
   discreet sketch counts.npy --epsilon 0.05 --ledger budget.db --purpose "planning the chart"
   discreet sketch ratings.parquet --user user_id --item movie_id --domain movies.csv:movie_id \\
     --max-items-per-user 5 --epsilon 0.05 --out curve.json
+  discreet sketch logs.parquet --user device --item message --discover --delta 1e-8 --max-items-per-user 3 \\
+    --epsilon 0.5 --out curve.json
 """
 
 app = typer.Typer(rich_markup_mode=None)
@@ -51,24 +54,20 @@ def sketch(
     ],
     events: EventOptions,
     items: ItemOptions,
+    discovery: DiscoveryOptions,
     scores: ScoreOptions,
-    ledger: LedgerOptions,
+    ledger: ChargeOptions,
     output: OutputOptions,
     files: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="FILE...",
-            callback=check_files,
-            show_default=False,
-            help="The scores, or with --user the events, as for select. For either, - is standard input.",
-        ),
+        files_argument("The scores, or with --user the events, as for select. For either, - is standard input."),
     ] = None,
     ranks: Annotated[
         str | None,
         typer.Option(
             metavar="R,R,...",
             help="The ranks to tell the scores of, from 1 for the largest, not chosen by looking at the data. Fewer "
-            "have less noise. By default 1,2,5,10,20 and so on, and the last.",
+            "have less noise. By default 1,2,5,10,20 and so on, and the last, with --discover up to 1000.",
         ),
     ] = None,
     grid: Annotated[
@@ -86,8 +85,12 @@ def sketch(
 
     The noisy scores are enough to plan a release: 'discreet plan' and the library take the file in place of scores, and
     their answers are then as private as the sketch. The ranks say nothing about which items they are.
+
+    With --discover the items need no list. The sketch has no delta; that of --delta, like --max-items-per-user, is for
+    the release that is planned from it.
     """
     # Everything public is checked before the scores or the events are read.
+    parse_choice("log", ledger.log, LOGS)
     shape = parse_format(output)
     positive(epsilon, "epsilon")
     parse_adjacency(adjacency)
@@ -95,20 +98,22 @@ def sketch(
     padding = Padding(pad_to, context.obj, from_file=True)
     file = Input.parse(files, input_format, events=events.user is not None)
     book = open_ledger(ledger.ledger, out)
-    open_table = prepare_source(
-        file, file_source, events, items, DiscoveryOptions(), None, GroupOptions(), scores, adjacency, out
-    )
+    no_groups = GroupOptions()
+    open_table, _ = prepare_source(file, file_source, events, items, discovery, no_groups, scores, adjacency, out)
     # The progress display would show when a stage ends, which padding hides.
-    with show_progress(not output.quiet and pad_to is None):
-        charge = plan_charge(book, ledger.purpose, ledger.request_id, ledger.dataset)
+    with show_progress(not output.quiet and ledger.log == "text" and pad_to is None):
+        charge = plan_charge(
+            book, ledger.purpose, ledger.request_id, ledger.dataset, as_of=ledger.as_of, part=ledger.part
+        )
         notes: list[str] = []
-        with Delivery(padding, charge) as delivery, open_source(file, open_table, notes) as source:
+        with deliver_release(padding, charge) as delivery, open_source(file, open_table, notes) as source:
             sensitivity = parse_sensitivity(scores.sensitivity)
             request = make_sketch_request(source, epsilon, places, grid, sensitivity, adjacency)
             delivery.draw(request)
             del source, request
     made = delivery.release
     print_notes(notes, output.quiet)
+    print_released(delivery.release, ledger.request_id)
     if out is not None:
         save(made.to_json(indent=2), out)
     if shape == "json":

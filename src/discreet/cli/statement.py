@@ -12,6 +12,7 @@ from discreet.cli.options import complete_from, parse_choice
 from discreet.cli.output import check_out, print_text, save
 from discreet.cli.stdin import Input
 from discreet.errors import InvalidValueError
+from discreet.language import LANGUAGES
 
 FORMATS = ("text", "json", "yaml")
 HELP = """
@@ -61,6 +62,22 @@ def statement(
             autocompletion=complete_from(FORMATS),
         ),
     ] = "text",
+    source: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What the list was made from, for the limits of that source: scores, csv, json, parquet, pandas, "
+            "polars, arrow, duckdb, postgresql, sqlite, spark or other.",
+        ),
+    ] = None,
+    language: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="The language of the text, en or de. The registry is English.",
+            autocompletion=complete_from(LANGUAGES),
+        ),
+    ] = "en",
     out: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write it to this file, whole or not at all, and print nothing.")
     ] = None,
@@ -71,12 +88,12 @@ def statement(
     """
     from discreet.ledger.account import read_stored
 
-    shape = parse_choice("format", form, FORMATS)
+    shape, chosen = parse_choice("format", form, FORMATS), parse_choice("language", language, LANGUAGES)
     if answers is not None and shape == "text":
         raise InvalidValueError("answers must be left out with format 'text': they are for the registry, json or yaml")
-    source = Input((file,), "json")
-    check_out(out, {"release": source.files, "ledger": [ledger or ""], "answers": [answers or ""]})
-    with source.open() as path:
+    read = Input((file,), "json")
+    check_out(out, {"release": read.files, "ledger": [ledger or ""], "answers": [answers or ""]})
+    with read.open() as path:
         data = _read_json(path, "FILE")
         try:
             release = read_stored(data)
@@ -85,11 +102,11 @@ def statement(
                 f"FILE must be a release or a sketch as --out writes it, and {path!r} is not"
             ) from None
     if shape == "text":
-        text = release.statement(ledger)
+        text = release.statement(ledger, source, chosen)
     else:
         from discreet.release.registry import entry_to_yaml
 
-        entry = release.registry(ledger, None if answers is None else _read_json(answers, "answers"))
+        entry = release.registry(ledger, None if answers is None else _read_json(answers, "answers"), source)
         text = entry_to_yaml(entry).removesuffix("\n") if shape == "yaml" else json.dumps(entry, indent=2)
     if out is None:
         print_text(text, heading=shape == "text")

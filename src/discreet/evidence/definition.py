@@ -600,9 +600,59 @@ def weighted_keep_chance(weight: int, sigma: float, threshold: int) -> float:
     return gaussian_tail((threshold - weight) / (1024 * sigma)) if weight >= 1 else 0.0
 
 
-def part_for_discovery(items: int, k: int) -> Fraction:
-    """Return the default part of epsilon for discovery: 1/4 + l/(4k), and at most 1/2."""
-    return min(Fraction(1, 2), Fraction(1, 4) + Fraction(items, 4 * k))
+def choice_lead(users: int, single: int) -> int:
+    """Return a number above 0 if more than nine in ten of the users have one item alone."""
+    return single - 9 * (users - single)
+
+
+def choice_rate(epsilon: Fraction, adjacency: str) -> Fraction:
+    """Return epsilon over the largest change of `choice_lead`, over all that one user can add to both numbers."""
+    leads = [choice_lead(users, single) for users, single in ((0, 0), (1, 0), (1, 1))]
+    swapped = max(abs(one - other) for one, other in itertools.combinations(leads, 2))
+    return epsilon / (swapped if adjacency == "swap" else max(map(abs, leads)))
+
+
+def value_tail(value: int, users: int, rate: Fraction) -> float:
+    """Return P(n + Z + 1/2 >= value) for n users and Laplace noise Z; 0 without users."""
+    missing = float(rate * (value - Fraction(1, 2) - users))
+    if users < 1:
+        return 0.0
+    return math.exp(-missing) / 2.0 if missing > 0.0 else 1.0 - math.exp(missing) / 2.0
+
+
+def least_single_threshold(epsilon: Fraction, delta: Fraction, adjacency: str) -> int:
+    """Return the least threshold that an item of one user alone, or in a swap of two, reaches with at most delta."""
+    sides = 2 if adjacency == "swap" else 1
+    return next(t for t in itertools.count(2) if value_tail(t, 1, epsilon / sides) <= delta / sides)
+
+
+def first_item(who: str, items: Iterable[str], key: str) -> str:
+    """Return the item of a user with the least hash."""
+    return min(items, key=lambda item: md5(f"{key}{who}/{item}".encode(), usedforsecurity=False).hexdigest()[:12])
+
+
+def count_firsts(touches: Iterable[tuple[str, str]], key: str) -> dict[str, tuple[int, int]]:
+    """Return for each item the number of users of whom it has the least hash, and of those who have no other item."""
+    own: dict[str, set[str]] = defaultdict(set)
+    for who, item in touches:
+        own[who].add(item)
+    first, single = Counter[str](), Counter[str]()
+    for who, items in own.items():
+        least = first_item(who, items, key)
+        first[least] += 1
+        single[least] += len(items) == 1
+    return {item: (first[item], single[item]) for item in first}
+
+
+def budget_for_discovery(part: Fraction, method: str, items: int, k: int, groups: int) -> Fraction:
+    """Return the epsilon of a release that spends `part` on discovery by default.
+
+    Laplace noise gets 1/4 + l/(4k) of the budget, and at most 1/2. Gaussian noise gets 3/4, and where k or the number g
+    of groups is so large that this is above 1/2 of the budget plus 5/(k g), that.
+    """
+    if method == "laplace":
+        return part / min(Fraction(1, 2), Fraction(1, 4) + Fraction(items, 4 * k))
+    return max(part * Fraction(4, 3), 2 * (part - Fraction(5, k * groups)))
 
 
 def count_people(

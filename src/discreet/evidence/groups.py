@@ -26,9 +26,8 @@ from discreet.mechanisms.base import Form, Mechanism, Prepared
 from discreet.mechanisms.registry import DEFAULT, all_variants
 from discreet.mechanisms.tally import Selection
 from discreet.privacy import ADJACENCIES
-from discreet.release.grouped_request import make_grouped_request
 from discreet.release.release import Release
-from discreet.release.request import Randomness
+from discreet.release.request import Randomness, make_grouped_request
 from discreet.sources.arrays.array import ArraySource
 from discreet.sources.base import MANY, ONE, check_each_user
 from discreet.sources.scores import MemberGroups
@@ -180,17 +179,7 @@ class Found:
 
 @dataclass(frozen=True)
 class GroupVerdict(OverTrials):
-    """The verdict on one kind of release by group.
-
-    Attributes
-    ----------
-    each_user, adjacency
-        The number of groups of a user, and the adjacency of the neighbours.
-    found
-        The result of each trial.
-    failures
-        The failed checks.
-    """
+    """The verdict on one kind of release by group: the number of groups of a user, and the adjacency."""
 
     headings: ClassVar[tuple[str, ...]] = (
         *("each user's groups", "adjacency", "trials", "pairs", "worst / epsilon", "Renyi / zCDP", "verdict"),
@@ -207,7 +196,6 @@ class GroupVerdict(OverTrials):
         return max(one.renyi for one in self.found)
 
     def cells(self) -> tuple[str, ...]:
-        """Return the row of the table."""
         figures = f"{len(self.found)}", f"{self.pairs:,}", share(self.worst), share(self.renyi)
         return self.each_user, self.adjacency, *figures, verdict_word(self)
 

@@ -13,10 +13,9 @@ from discreet.mechanisms.noise import noise_of
 from discreet.text import align_columns
 
 if TYPE_CHECKING:
-    from discreet.evidence.counts import CountVerdict, ValueVerdict
     from discreet.evidence.discovery import DiscoveryVerdict
     from discreet.evidence.groups import GroupVerdict
-    from discreet.evidence.shortfall import ShortfallVerdict
+    from discreet.evidence.number_rows import CountVerdict, ShortfallVerdict, ValueVerdict
     from discreet.evidence.visible_laws import Departure
 
 SLACK = 1e-12
@@ -166,7 +165,6 @@ class Verdict:
 
     @property
     def failures(self) -> list[Failure]:
-        """The failed checks."""
         found = []
         if not self.private:
             at = f"{share(self.worst)} of epsilon at {self.worst_pair}"
@@ -179,7 +177,6 @@ class Verdict:
         return found
 
     def cells(self) -> tuple[str, ...]:
-        """Return the row of the table."""
         given = self.mechanism.parameters()
         noise = noise_of(self.mechanism).name
         gamma = given.get("gamma", "-") + (", ceil" if given.get("ceil") else "")

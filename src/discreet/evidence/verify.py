@@ -15,12 +15,21 @@ from operator import itemgetter, methodcaller
 from typing import Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
-from discreet.evidence.counts import CountTask, CountVerdict, ValueTask, ValueVerdict, count_tasks, value_tasks
 from discreet.evidence.discovery import DiscoveryTask, DiscoveryVerdict, discovery_tasks
+from discreet.evidence.discovery_choice import choice_tasks
 from discreet.evidence.groups import GroupTask, GroupVerdict, group_tasks
 from discreet.evidence.neighbours import Family, Scores, Witness, best_witness, bound_users, families
+from discreet.evidence.number_rows import (
+    CountVerdict,
+    NumberTask,
+    NumberVerdict,
+    ShortfallVerdict,
+    ValueVerdict,
+    count_tasks,
+    shortfall_tasks,
+    value_tasks,
+)
 from discreet.evidence.report import Pair, Verdict, Verification
-from discreet.evidence.shortfall import ShortfallTask, ShortfallVerdict, shortfall_tasks
 from discreet.evidence.visible_laws import (
     Departure,
     Laws,
@@ -116,8 +125,8 @@ class Task:
         return Verdict(self.mechanism, pairs, worst, worst_pair, renyi, renyi_pair, farthest, self.witness)
 
 
-AnyTask = Task | CountTask | ShortfallTask | GroupTask | ValueTask | DiscoveryTask
-AnyVerdict = Verdict | CountVerdict | ShortfallVerdict | GroupVerdict | ValueVerdict | DiscoveryVerdict
+AnyTask = Task | NumberTask | GroupTask | DiscoveryTask
+AnyVerdict = Verdict | NumberVerdict | GroupVerdict | DiscoveryVerdict
 
 
 def verify(
@@ -205,7 +214,7 @@ def plan(
             tasks.append(Task(one, (*trials, Trial.of_witness(witness)), witness))
     if mechanism is None and scores is None and k is None:
         tasks += [*count_tasks(adjacency), *shortfall_tasks(adjacency), *group_tasks(adjacency)]
-        tasks += [*value_tasks(adjacency), *discovery_tasks(adjacency)]
+        tasks += [*value_tasks(adjacency), *discovery_tasks(adjacency), *choice_tasks(adjacency)]
     return tasks
 
 

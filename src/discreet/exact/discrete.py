@@ -79,17 +79,6 @@ def sample_bernoulli_exp1(entropy: Entropy, x: Fraction) -> bool:
     return trial % 2 == 1
 
 
-def log_probability(rate: Fraction, n: int) -> arb:
-    """Return a ball around the log probability that `sample_discrete_laplace` returns n."""
-    # Pr[n] = (1 - q) / (1 + q) q^|n| with q = exp(-rate).
-    return (-(-ball(rate)).expm1()).log() - (-ball(rate)).exp().log1p() - ball(rate * abs(n))
-
-
-def tail_probability(rate: Fraction, n: int) -> arb:
-    """Return a ball around Pr[|N| > n] for a discrete Laplace variable N and n >= 0."""
-    return 2 * upper_tail(rate, n + 1)
-
-
 def upper_tail(rate: Fraction, n: int) -> arb:
     """Return a ball around Pr[N >= n] for a discrete Laplace variable N and any whole number n."""
     # Pr[N >= n] = q^n / (1 + q) for n >= 1 with q = exp(-rate); the distribution is symmetric.
@@ -138,15 +127,6 @@ def least_upper_tail(rate: Fraction, chance: Callable[[], arb]) -> int:
 # A trial succeeds if a uniform U is below p. The first bit in which U and p differ decides: U < p if that bit of p is a
 # one. All m trials are followed bit by bit at once. Of n trials that agree with p so far, Binomial(n, 1/2) agree in the
 # next bit too; the others are decided. Only their number matters, and it halves with every bit.
-
-
-def sample_binomial(entropy: Entropy, m: int, p: Callable[[], arb]) -> int:
-    """Draw n with probability exactly C(m, n) p^n (1-p)^(m-n), for m up to MOST_TRIALS.
-
-    `p` returns a ball around the probability at the precision in force. It is evaluated until its bits are certain, so
-    p must be irrational, an exact ball, or have a denominator with an odd factor.
-    """
-    return _sample_from_bit(entropy, m, p, 0)
 
 
 def sample_binomials(entropy: Entropy, m: Ranks, low: Floats, high: Floats, p: Callable[[int], arb]) -> Ranks:
@@ -225,7 +205,11 @@ def _leading_words(values: Floats) -> Words:
 
 
 def _sample_from_bit(entropy: Entropy, agreeing: int, p: Callable[[], arb], bit: int) -> int:
-    """Draw the number of successes among `agreeing` trials that agree with p in the first `bit` bits."""
+    """Draw the number of successes among `agreeing` trials that agree with p in the first `bit` bits.
+
+    `p` returns a ball around the probability at the precision in force. It is evaluated until its bits are certain, so
+    p must be irrational, an exact ball, or have a denominator with an odd factor.
+    """
     successes, known, digits = 0, 0, 0
     while agreeing:
         bit += 1

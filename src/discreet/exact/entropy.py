@@ -80,6 +80,21 @@ class Entropy:
         """Draw a uniform real in [0, 1) and reveal its first word."""
         return Uniform(self)
 
+    def position(self, cumulative: Ranks) -> int:
+        """Draw j with probability exactly (cumulative[j] - cumulative[j-1]) / cumulative[-1].
+
+        `cumulative` are ascending whole numbers, the running sums of weights.
+        """
+        uniform, total = Uniform(self), int(cumulative[-1])
+        while True:
+            # floor(U * total) is at least `low` and at most `high`.
+            low = uniform.numerator * total >> uniform.bits
+            high = ((uniform.numerator + 1) * total - 1) >> uniform.bits
+            first = int(cumulative.searchsorted(low, side="right"))
+            if high < cumulative[first]:
+                return first
+            uniform.extend()
+
     def subset(self, size: int, last: int) -> Ranks:
         """Draw a uniform subset of `size` of the whole numbers 0..last, in ascending order."""
         # The distinct values among uniform draws, until there are enough: every subset is equally likely.
@@ -232,21 +247,6 @@ class Uniform:
         self._entropy = entropy
         self.bits = entropy.word
         self.numerator = entropy.bits(entropy.word) if numerator is None else numerator
-
-    def position(self, cumulative: Ranks) -> int:
-        """Return j with probability exactly (cumulative[j] - cumulative[j-1]) / cumulative[-1].
-
-        `cumulative` are ascending whole numbers, the running sums of weights.
-        """
-        total = int(cumulative[-1])
-        while True:
-            # floor(U * total) is at least `low` and at most `high`.
-            low = self.numerator * total >> self.bits
-            high = ((self.numerator + 1) * total - 1) >> self.bits
-            first = int(cumulative.searchsorted(low, side="right"))
-            if high < cumulative[first]:
-                return first
-            self.extend()
 
     def ball(self) -> arb:
         """Return a ball that contains the number."""

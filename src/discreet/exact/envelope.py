@@ -58,7 +58,7 @@ class Envelope:
 
     def pick(self, entropy: Entropy) -> int:
         """Draw part j with probability exactly proportional to its weight."""
-        return entropy.uniform().position(self.cumulative)
+        return entropy.position(self.cumulative)
 
     def weight(self, j: int) -> int:
         """Return the integer weight of part j."""

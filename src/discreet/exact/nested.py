@@ -232,14 +232,17 @@ class Enclosure:
         return Enclosure(self.a[a], self.b[b], self.levels, self.log_masses[b])
 
 
-def check_bounds(cells: Enclosure, slack: float) -> None:
-    """Raise EnvelopeError if the cells do not hold all mass once, or if a bound is below the value that it bounds.
+def check_bounds(cells: Enclosure, k: int, m: int, bits: int) -> float:
+    """Return the slack of the bounds on 1 <= a <= k and 0 <= b <= m, for integer weights of `bits` bits.
+
+    Raise EnvelopeError if the cells do not hold all mass once, or if a bound is below the value that it bounds.
 
     The masses of each side telescope to 1, which cells that overlap or leave a gap would not add up to; no acceptance
     probability would show that. With one cell of a, the mass of every cell of b is known. With more, bounds are
     compared with the chords, and the two levels around the heaviest cell with their sums. All other bounds are checked
     when a class is accepted.
     """
+    slack = log_slack(k, m, len(cells.a.first), bits)
     for side in (cells.a, cells.b):
         if not abs(float(np.exp(side.log_mass).sum()) - 1.0) < _MAX_MASS_ERROR:
             raise EnvelopeError
@@ -254,6 +257,7 @@ def check_bounds(cells: Enclosure, slack: float) -> None:
             raise EnvelopeError
     if not (cells.log_masses + slack >= cells.b.log_mass + log_r).all():
         raise EnvelopeError
+    return slack
 
 
 def log_slack(k: int, m: int, cells: int, bits: int) -> float:
@@ -545,7 +549,8 @@ def lay_out(k: int, m: int) -> Line:
     """Return the cells of a, the cells of b and the levels for 1 <= a <= k and 0 <= b <= m."""
     first = np.arange(1, k + 1) if k <= MAX_SINGLE_CELLS else _towards_both_ends(k)
     last = np.append(first[1:] - 1, k)
-    (b, pieces), levels = _even_rises(k, m), _even_sags(k, m)
+    starts, pieces = _even_rises(k, m)
+    b, levels = sorted_distinct(starts), sorted_distinct(_even_sags(k, m))
     sizes = log_sizes(last, levels[:, None])
     largest = sizes[:, -1].copy()
     found, sums = Levels(levels, largest), Sums.over(sizes)
@@ -554,18 +559,24 @@ def lay_out(k: int, m: int) -> Line:
 
 
 def _even_rises(k: int, m: int) -> tuple[Ranks, int]:
-    """Return the first indices of cells of b at equal steps of log C(k+b, k), and the pieces to cut each into."""
+    """Return first indices of cells of b at equal steps of log C(k+b, k), and the pieces to cut each cell into.
+
+    Small cells may share a first index.
+    """
     points = _spread(m, 200)
     height = log_sizes(np.array([k]), points)
     wanted = int(np.ceil(height[-1] / RISE))
     half = (wanted + 1) // 2
     count = max(min(2 * wanted, FEW), min(wanted, SOME), half if half <= MANY else 0)
     at = np.interp(np.arange(1, count) * (height[-1] / count), height, points).astype(np.int64)
-    return sorted_distinct(np.append(0, 1 + at)), -(-wanted // count) if wanted > 2 * count else 1
+    return np.append(0, 1 + at), -(-wanted // count) if wanted > 2 * count else 1
 
 
 def _even_sags(k: int, m: int) -> Ranks:
-    """Return levels at most a factor of e apart, between which chords exceed log C(k+b, k) by about SAG."""
+    """Return levels at most a factor of e apart, between which chords exceed log C(k+b, k) by about SAG.
+
+    Small levels may repeat.
+    """
     if k > MAX_SINGLE_CELLS:
         return _spread(m, int(1.5 * np.log1p(m)) + 2)
     points = _spread(m, 200)
@@ -575,7 +586,8 @@ def _even_sags(k: int, m: int) -> Ranks:
     bends = np.maximum(np.diff(slope) / np.diff(at), 0.0)
     steps = np.append(0.0, np.cumsum(np.diff(at) * (np.sqrt(bends / (8.0 * SAG)) + 1.0)))
     chosen = np.interp(np.linspace(0.0, steps[-1], int(steps[-1]) + 2), steps, at)
-    return sorted_distinct(np.append(np.expm1(chosen[:-1]).astype(np.int64), m))
+    levels: Ranks = np.append(np.expm1(chosen[:-1]).astype(np.int64), m)
+    return levels
 
 
 def _towards_both_ends(k: int) -> Ranks:

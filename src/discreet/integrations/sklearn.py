@@ -30,12 +30,7 @@ from discreet.release.topk import top_k
 try:
     from sklearn.base import BaseEstimator
     from sklearn.feature_selection import SelectorMixin
-    from sklearn.utils.validation import (
-        check_array,
-        check_is_fitted,
-        column_or_1d,
-        validate_data,
-    )
+    from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 except ImportError:
     raise MissingExtraError(
         "discreet.integrations.sklearn needs scikit-learn 1.6 or newer: pip install 'scikit-learn>=1.6'"

@@ -1,1 +1,1 @@
-"""The privacy budget: promise, cost and releases, in one file that shows tampering."""
+"""The privacy budget: promise, cost and releases, in one file or table that shows tampering."""

@@ -7,23 +7,31 @@ dataset and clock allow it; a request that was answered before gets its stored r
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from sqlite3 import Connection
 from typing import TYPE_CHECKING, Any
 
 import discreet
 from discreet.errors import BudgetSpentError, InvalidTypeError, InvalidValueError, LedgerError, quote
 from discreet.labels import sort_labels
 from discreet.ledger.account import Account, Composition, Entry, Stored, read_stored
-from discreet.ledger.store import CHARGE, Record, canonical, check_chain, damage_error, digest, next_record, record_at
+from discreet.ledger.store import (
+    CHARGE,
+    Record,
+    Transaction,
+    canonical,
+    check_chain,
+    damage_error,
+    digest,
+    next_record,
+)
 from discreet.mechanisms.registry import to_dict as mechanism_to_dict
 from discreet.privacy import spell_exactly
 from discreet.release.guarantee import Guarantee
 from discreet.release.request import AnyRequest, Request
-from discreet.text import round_down, round_up
+from discreet.text import round_apart, round_down, round_up
 
 if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
@@ -47,7 +55,8 @@ class Query:
     """A public query: k of d items (or k ranks of a sketch), with a guarantee, of a source in public terms.
 
     d is None under partition selection, where nobody listed the items. `dataset` is the caller's name for the data, or
-    None. `groups` is the number of groups, or None for one list; d is then that of the largest group.
+    None. `part` is the part of the budget that pays, or None. `groups` is the number of groups, or None for one list; d
+    is then that of the largest group.
     """
 
     k: int
@@ -56,23 +65,25 @@ class Query:
     source: dict[str, Any]
     dataset: str | None = None
     groups: int | None = None
+    part: str | None = None
 
     @property
     def fingerprint(self) -> str:
         """Return a hash that is equal for equal queries, whatever the data."""
-        named = {} if self.dataset is None else {"dataset": self.dataset}
+        texts = {"dataset": self.dataset, "part": self.part}
+        named = {name: text for name, text in texts.items() if text is not None}
         promised = _promise_to_dict(self.guarantee)
         return digest(canonical({"k": self.k, "d": self.d, "guarantee": promised, "source": self.source, **named}))
 
 
-def query_of(request: AnyRequest, dataset: str | None = None) -> Query:
-    """Return the public query behind a request; `dataset` is the caller's name for the data."""
+def query_of(request: AnyRequest, dataset: str | None = None, part: str | None = None) -> Query:
+    """Return the public query behind a request; `dataset` is the caller's name for the data, `part` pays for it."""
     source = request.source
     labels = _hash_of_labels(getattr(source, "labels", None), MOST_LABELS)
     described = {**source.description(), **request.describe(), **labels}
     if request.requests:
         described["members"] = _digest_members(request.requests)
-    return Query(request.k, request.d, request.guarantee, described, dataset, request.groups)
+    return Query(request.k, request.d, request.guarantee, described, dataset, request.groups, part)
 
 
 def _promise_to_dict(guarantee: Guarantee) -> dict[str, Any]:
@@ -119,10 +130,12 @@ class PlannedCharge:
     request_id: str | None
     dataset: str | None
     edition: dict[str, str | None] | None = None
+    as_of: datetime | None = None
+    part: str | None = None
 
     def query(self, request: AnyRequest) -> Query:
         """Return the public query of a request, which is what is charged."""
-        return query_of(request, self.dataset)
+        return query_of(request, self.dataset, self.part)
 
     def is_new(self) -> bool:
         """Return True unless the request was charged before."""
@@ -132,9 +145,12 @@ class PlannedCharge:
         """Raise if the disk of the ledger has no room for the charge and the release."""
         self.ledger.check_room(_ROOM + _ROOM_PER_ITEM * query.k * (query.groups or 1))
 
-    def spend(self, query: Query) -> tuple[Record | None, Stored | None]:
-        """Charge the query and return the record; for a request that was answered before, return its release."""
-        granted = self.ledger.charge(query, self.purpose, self.request_id, self.edition)
+    def spend(self, query: Query, others: Iterable[AnyRequest] = ()) -> tuple[Record | None, Stored | None]:
+        """Charge the query and return the record; for a request that was answered before, return its release.
+
+        `others` are other readings of the request, which may have been stored as one of them.
+        """
+        granted = self.ledger.charge(self, query, map(self.query, others))
         return (granted, None) if isinstance(granted, Record) else (None, granted)
 
     def lock(self, record: Record) -> None:
@@ -152,54 +168,69 @@ def open_charge(
     request_id: str | None,
     dataset: str | None,
     delta: Fraction = Fraction(0),
+    as_of: Any = None,
+    part: str | None = None,
 ) -> PlannedCharge:
     """Check the texts of the caller, open the ledger, and return the charge for a release with this delta."""
+    moment = None if as_of is None else parse_moment(as_of)
+    if moment is not None and moment > datetime.now(UTC):
+        raise InvalidValueError(f"as_of must not be after now, not {quote(as_of)}: that period has not begun")
     from discreet.ledger.ledger import Ledger
 
-    for name, given in (("purpose", purpose), ("request_id", request_id), ("dataset", dataset)):
+    for name, given in (("purpose", purpose), ("request_id", request_id), ("dataset", dataset), ("part", part)):
         if given is not None:
             check_text(given, name)
     book = ledger if isinstance(ledger, Ledger) else Ledger.unread(ledger)
     book.check_dataset(dataset)
-    book.check_release_delta(delta, must_fit=request_id is None)
-    return PlannedCharge(book, purpose, request_id, dataset)
+    book.check_part(part)
+    book.check_release_delta(delta, must_fit=request_id is None, as_of=moment, part=part)
+    if moment is not None and book.budget.every is None:
+        raise InvalidValueError("as_of must be left out for a budget that does not renew, in which all releases count")
+    return PlannedCharge(book, purpose, request_id, dataset, as_of=moment, part=part)
 
 
-def charge_record(
-    account: Account,
-    query: Query,
-    purpose: str | None,
-    request_id: str | None,
-    edition: dict[str, str | None] | None = None,
-) -> Record:
-    """Return the record of a charge; raise if the charge is refused."""
+def charge_record(account: Account, planned: PlannedCharge, query: Query, clock: datetime | None = None) -> Record:
+    """Return the record of a charge; raise if the charge is refused.
+
+    `clock` is the time of the store, where several hosts share one: the clock of one of them must not end a period.
+    """
     if account.locked_by is not None:
         raise LedgerError(
             f"the ledger is locked: for charge {account.locked_by} discreet found a fault in its own work and withheld "
             "the release; nothing was drawn. Once the fault is known, 'discreet budget reopen' unlocks the ledger"
         )
     check_dataset(account, query.dataset)
-    budget, guarantee = account.budget, query.guarantee
+    budget, guarantee, part = account.budget, query.guarantee, query.part
     if guarantee.adjacency != budget.adjacency:
         raise InvalidValueError(
             f"adjacency must be that of the ledger, {budget.adjacency!r}, not {guarantee.adjacency!r}"
         )
-    check_release_delta(account, guarantee.delta)
-    total = account.spent.plus(Composition(guarantee.epsilon, guarantee.zcdp, guarantee.delta))
-    if not budget.fits(total):
-        rest = f"{round_down(epsilon_left(account))} of {round_up(budget.epsilon)} is left, and nothing was drawn"
-        if budget.conversion_delta is not None:
-            after = round_up(total.spent(budget.conversion_delta))
-            rest = f"it would bring what is spent at delta {round_up(budget.conversion_delta)} to {after}; {rest}"
-        raise BudgetSpentError(f"epsilon {round_up(guarantee.epsilon)} does not fit: {rest}")
-    time = now()
+    time = clock or now()
+    if planned.as_of is not None and planned.as_of > time + _BACK:
+        raise InvalidValueError(f"as_of must not be after now, which is {stamp(time)} by the clock of the ledger")
     if time < account.time - _BACK:
         raise LedgerError(
             f"the clock says {stamp(time)}, but the last charge was at {stamp(account.time)}; nothing was drawn"
         )
+    time = max(time, account.time)
+    account = enter_period(account, planned.as_of or time)
+    own = account.spending.budget_of(part)
+    check_release_delta(account, guarantee.delta, part=part)
+    total = account.spending.cost_of(part).plus(Composition(guarantee.epsilon, guarantee.zcdp, guarantee.delta))
+    if not own.fits(total):
+        left = account.spending.left(part)
+        asked, rest = round_up(guarantee.epsilon), round_down(left)
+        if guarantee.epsilon > left:
+            asked, rest = round_apart(guarantee.epsilon, left)
+        within = "" if account.period is None else f" in {account.period}"
+        rest = f"{rest} of {round_up(own.epsilon)} is left{_name_part(account, part)}{within}, and nothing was drawn"
+        if own.conversion_delta is not None:
+            after, _ = round_apart(total.spent(own.conversion_delta), own.epsilon)
+            rest = f"it would bring what is spent at delta {round_up(own.conversion_delta)} to {after}; {rest}"
+        raise BudgetSpentError(f"epsilon {asked} does not fit: {rest}")
     content = {
-        "time": stamp(max(time, account.time)),
-        "purpose": purpose,
+        "time": stamp(time),
+        "purpose": planned.purpose,
         "k": query.k,
         "d": query.d,
         "mechanism": mechanism_to_dict(guarantee.mechanism),
@@ -208,17 +239,33 @@ def charge_record(
         "delta": str(guarantee.delta),
         "version": discreet.__version__,
         "fingerprint": query.fingerprint,
-        "request_id": request_id,
+        "request_id": planned.request_id,
         **({} if query.groups is None else {"groups": query.groups}),
-        **({} if edition is None else {"edition": edition}),
+        **({} if part is None else {"part": part}),
+        **({} if account.period is None else {"period": account.period}),
+        **({} if planned.as_of is None else {"as_of": stamp(planned.as_of.astimezone(UTC))}),
+        **({} if planned.edition is None else {"edition": planned.edition}),
     }
     return next_record(account.last, CHARGE, content)
 
 
-def stored_release(connection: Connection, account: Account, request_id: str, query: Query) -> Stored:
-    """Return the stored release of a request; raise unless the request asked the same query."""
-    entry = Entry.read(_checked_record(connection, account.requests[request_id]))
-    if entry.fingerprint != query.fingerprint:
+def enter_period(account: Account, moment: datetime) -> Account:
+    """Return the account with the cost of the period of a moment; raise if the ledger has charges of a later one."""
+    budget, period, last = account.budget, account.budget.period_of(moment), account.period
+    if period is None or last is None or budget.first_day(period) >= budget.first_day(last):
+        return account.in_period(period)
+    raise InvalidValueError(
+        f"as_of must be in {last} or later, the period of the last charge, not in {period}, which has ended in the "
+        "ledger; nothing was drawn"
+    )
+
+
+def stored_release(
+    chain: Transaction, account: Account, request_id: str, query: Query, others: Iterable[Query] = ()
+) -> Stored:
+    """Return the stored release of a request; raise unless the request asked the query, or another reading of it."""
+    entry = Entry.read(_checked_record(chain, account.requests[request_id]))
+    if all(entry.fingerprint != each.fingerprint for each in (query, *others)):
         raise InvalidValueError(f"request_id must be new for a new query, and {quote(request_id)} was for another one")
     stored = account.stores[entry.number]
     if stored is None:
@@ -226,12 +273,14 @@ def stored_release(connection: Connection, account: Account, request_id: str, qu
             f"request_id {quote(request_id)} was charged at {entry.time} and has no release: it is still being drawn, "
             "or was lost in a crash; it is spent and will not be drawn again"
         )
-    return read_stored(_checked_record(connection, stored).content["release"])
+    return read_stored(_checked_record(chain, stored).content["release"])
 
 
-def epsilon_left(account: Account) -> Fraction:
-    """Return the epsilon of the budget minus the spent epsilon."""
-    return max(Fraction(0), account.budget.epsilon - account.spent.spent(account.budget.conversion_delta))
+def _name_part(account: Account, part: str | None) -> str:
+    """Return the words for a part in a message; empty in a ledger without parts."""
+    if not account.spending.parts:
+        return ""
+    return " outside of its parts" if part is None else f" for part {quote(part)}"
 
 
 def check_dataset(account: Account, dataset: str | None) -> None:
@@ -243,21 +292,24 @@ def check_dataset(account: Account, dataset: str | None) -> None:
         raise InvalidValueError(f"dataset must be that of the ledger, {quote(own)}, not {quote(dataset)}")
 
 
-def check_release_delta(account: Account, delta: Fraction, must_fit: bool = True) -> None:
-    """Raise if the deltas of all releases would exceed the ledger's part for them.
+def check_release_delta(account: Account, delta: Fraction, must_fit: bool = True, part: str | None = None) -> None:
+    """Raise if the deltas of all releases of a part would exceed the delta that the part has for them.
 
-    A request that is not new may cost nothing; it is refused only if the ledger has no delta for releases at all.
+    A request that is not new may cost nothing; it is refused only if the part has no delta for releases at all.
     """
-    own = account.budget.release_delta
-    if not delta or (own and not must_fit) or account.spent.delta + delta <= own:
+    own, spent = account.spending.budget_of(part).release_delta, account.spending.cost_of(part).delta
+    if not delta or (own and not must_fit) or spent + delta <= own:
         return
     if not own:
+        whose = _name_part(account, part) or " for releases"
         raise BudgetSpentError(
-            f"delta {round_up(delta)} does not fit: the ledger has none for releases, which is fixed when it is made, "
+            f"delta {round_up(delta)} does not fit: the ledger has none{whose}, which is fixed when it is made, "
             "with release_delta; nothing was drawn"
         )
-    left = round_down(own - account.spent.delta)
-    raise BudgetSpentError(f"delta {round_up(delta)} does not fit: {left} of {round_up(own)} is left for releases")
+    asked, left = round_apart(delta, own - spent)
+    raise BudgetSpentError(
+        f"delta {asked} does not fit: {left} of {round_up(own)} is left for releases{_name_part(account, part)}"
+    )
 
 
 def check_text(given: Any, name: str) -> str:
@@ -267,6 +319,25 @@ def check_text(given: Any, name: str) -> str:
     if not given.strip() or len(given) > _LONGEST_TEXT:
         raise InvalidValueError(f"{name} must have from 1 to {_LONGEST_TEXT} characters, not {quote(given)}")
     return given
+
+
+def parse_moment(given: Any) -> datetime:
+    """Return a moment: a day stands for its first; UTC unless it has an offset. None is now.
+
+    Examples
+    --------
+    >>> parse_moment("2026-11-01T06:00+01:00").astimezone(UTC).isoformat()
+    '2026-11-01T05:00:00+00:00'
+    """
+    if given is None:
+        return datetime.now(UTC)
+    try:
+        moment = given if isinstance(given, datetime) else datetime.fromisoformat(str(given))
+    except ValueError:
+        raise InvalidValueError(
+            f"as_of must be a day or a time such as 2026-11-01 or 2026-11-01T06:00+01:00, not {quote(given)}"
+        ) from None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
 
 
 def now() -> datetime:
@@ -279,9 +350,9 @@ def stamp(time: datetime) -> str:
     return f"{time:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _checked_record(connection: Connection, number: int) -> Record:
+def _checked_record(chain: Transaction, number: int) -> Record:
     """Read a record again and check that it is still intact and in its place."""
-    record, before = record_at(connection, number), record_at(connection, number - 1)
+    record, before = chain.record_at(number), chain.record_at(number - 1)
     if record is None:
         raise damage_error(number, "is missing")
     return next(check_chain(before, [record]))

@@ -1,4 +1,4 @@
-"""A privacy budget in a file, to which every release is charged before it is drawn.
+"""A privacy budget in a file or a database, to which every release is charged before it is drawn.
 
 The order is charge, draw, store, return: a charge is on disk before a random bit is drawn, and the release is on disk
 before the caller sees it. A crash in between loses budget and never privacy: a charge without a release stays spent and
@@ -10,45 +10,67 @@ from __future__ import annotations
 import os
 import re
 import secrets
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from datetime import UTC, datetime
 from fractions import Fraction
-from sqlite3 import Connection
 from typing import Any
 
 import discreet
 from discreet.errors import InvalidValueError, LedgerError, quote
-from discreet.ledger import charges, store
-from discreet.ledger.account import Account, Budget, Composition, Entry, Stored, extend_account
-from discreet.ledger.charges import Query
+from discreet.ledger import charges
+from discreet.ledger.account import (
+    Account,
+    Budget,
+    Composition,
+    Entry,
+    Spending,
+    Stored,
+    Withdrawal,
+    extend_account,
+    list_parts,
+    read_part,
+)
+from discreet.ledger.charges import PlannedCharge, Query
 from discreet.ledger.store import (
     BUDGET,
     CHARGE,
+    LEAST,
     LOCK,
+    PART,
     REOPEN,
     STORE,
+    WITHDRAW,
     Record,
-    as_path,
-    check_free_space,
+    Transaction,
     damage_error,
     next_record,
+    open_store,
 )
-from discreet.privacy import Number, check_adjacency, exact, positive
-from discreet.text import decimal, make_html_table, make_html_view, printable
+from discreet.privacy import RENEWALS, Number, check_adjacency, exact, parameter, positive
+from discreet.sources.events.engine import EngineError
+from discreet.sources.events.periods import open_zone
+from discreet.text import decimal, make_html_table, make_html_view, printable, round_up
 
 WAIT = 30.0
 """Seconds to wait for other processes: far longer than any transaction, short enough for a person."""
+
+_LONGEST_PART = 50
+"""The most characters in the name of a part, which is a cell of a table."""
 
 _MOST_WAIT = 10**6
 """The longest wait in seconds, eleven days; SQLite counts milliseconds in 32 bits."""
 
 
 class Ledger:
-    """A privacy budget that several people and processes spend, in a file.
+    """A privacy budget that several people, processes and hosts spend, in a file or a database.
 
     Parameters
     ----------
     path
-        The file, which must be a ledger already: `Ledger.create` makes one. Its records are checked on opening.
+        The file, or the URL of a PostgreSQL database, which must hold a ledger already: `Ledger.create` makes one. Its
+        records are checked on opening.
     wait
         The seconds to wait for other processes that are writing to it.
 
@@ -70,7 +92,7 @@ class Ledger:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, wait: float = WAIT) -> None:
-        self._path, self._wait = as_path(path), _check_wait(wait)
+        self._store, self._wait = open_store(path), _check_wait(wait)
         self._account: Account | None = None
         self._read()
 
@@ -78,7 +100,7 @@ class Ledger:
     def unread(cls, path: str | os.PathLike[str]) -> Ledger:
         """Return a ledger whose records are checked when they are first needed; `top_k` opens a path this way."""
         ledger = cls.__new__(cls)
-        ledger._path, ledger._wait, ledger._account = as_path(path), WAIT, None
+        ledger._store, ledger._wait, ledger._account = open_store(path), WAIT, None
         return ledger
 
     @classmethod
@@ -92,14 +114,17 @@ class Ledger:
         adjacency: str = "add-remove",
         unit: str,
         dataset: str | None = None,
+        every: str | None = None,
+        zone: str | None = None,
         wait: float = WAIT,
     ) -> Ledger:
-        """Make a new ledger, in a file that does not exist yet and that only its owner may read.
+        """Make a new ledger, in a file that does not exist yet and that only its owner may read, or in a database.
 
         Parameters
         ----------
         path
-            The file.
+            The file; or the URL of a PostgreSQL database for several hosts, such as
+            "postgres://HOST/DATABASE?ledger=TABLE". No record and no message holds the user or the password.
         epsilon
             The most that all releases together may cost, taken exactly.
         delta
@@ -114,27 +139,30 @@ class Ledger:
         dataset
             The name of the data: a release that does not give the same name is refused before any data are read. By
             default the ledger is for any data.
+        every
+            "year", "quarter" or "month": the budget is for each such period, and nothing carries over from one to the
+            next. A person who is in the data for several periods is promised the sum of their budgets. By default the
+            budget is for all releases ever.
+        zone
+            With every: the time zone of the periods, such as "Europe/Berlin". By default UTC.
         wait
             As in `Ledger`.
         """
         check_adjacency(adjacency)
         _check_wait(wait)
-        whole, part = None, Fraction(0)
-        if delta is not None:
-            whole = positive(delta, "delta")
-            if whole >= 1:
-                raise InvalidValueError(f"delta must be below 1, not {quote(delta)}")
-        if release_delta is not None:
-            part = exact(release_delta, "release_delta")
-            if whole is None:
-                raise InvalidValueError("release_delta must be left out without delta, of which it is a part")
-            if not 0 <= part <= whole:
-                given = quote(release_delta)
-                raise InvalidValueError(f"release_delta must be from 0 to delta, {decimal(whole)}, not {given}")
+        if every is not None and every not in RENEWALS:
+            raise InvalidValueError(f"every must be one of {', '.join(RENEWALS)}, or left out, not {quote(every)}")
+        if zone is not None:
+            if every is None:
+                raise InvalidValueError("zone must be left out without every: only a budget that renews has periods")
+            open_zone(zone)
+        whole, part = _parse_deltas(delta, release_delta)
         budget = {
             "epsilon": str(positive(epsilon, "epsilon")),
             "delta": None if whole is None else str(whole),
             **({"release_delta": str(part)} if part else {}),
+            **({} if every is None else {"every": every}),
+            **({} if zone is None else {"zone": zone}),
             "adjacency": adjacency,
             "unit": charges.check_text(unit, "unit"),
             "dataset": None if dataset is None else charges.check_text(dataset, "dataset"),
@@ -143,23 +171,38 @@ class Ledger:
             # No two ledgers share a hash.
             "id": secrets.token_hex(16),
         }
-        store.make_file(as_path(path), next_record(None, BUDGET, budget))
+        open_store(path).make(next_record(None, BUDGET, budget))
         return cls(path, wait=wait)
 
     def __repr__(self) -> str:
-        return f"Ledger({str(self._path)!r})"
+        return f"Ledger({self.path!r})"
 
     def _repr_html_(self) -> str:
         """Return the notebook view, with the rows of `discreet budget show`."""
         from discreet.ledger.account import describe_whose, summarize_budget
 
-        rows = make_html_table(list(summarize_budget(self).items()))
-        return make_html_view(f"{printable(self._path.name)}: {describe_whose(self)}", rows, [])
+        parts = list_parts(self.account.current())
+        listed = [
+            (f"part {printable(name)}", f"{round_up(spent)} of {round_up(whole)} is spent")
+            for name, whole, spent, _ in parts
+        ]
+        rows = make_html_table([*summarize_budget(self).items(), *listed])
+        return make_html_view(f"{printable(self._store.name)}: {describe_whose(self)}", rows, [])
 
     @property
     def path(self) -> str:
-        """Return the absolute path of the file."""
-        return str(self._path)
+        """Return the absolute path of the file; of a URL what may be shown, without user and password."""
+        return self._store.path
+
+    @property
+    def name(self) -> str:
+        """Return the last part of the path."""
+        return self._store.name
+
+    @property
+    def account(self) -> Account:
+        """Return the state after all records: budget, costs, requests."""
+        return self._read()
 
     @property
     def budget(self) -> Budget:
@@ -168,24 +211,40 @@ class Ledger:
 
     @property
     def composition(self) -> Composition:
-        """Return the sums of all charges: epsilon, zCDP's rho, and delta."""
-        return self._read().spent
+        """Return the sums of the charges of today's period: epsilon, zCDP's rho, and delta; without periods of all."""
+        return self._read().current().spent
+
+    @property
+    def periods(self) -> dict[str, Composition]:
+        """Return the sums of the charges of each period of a budget that renews, oldest first; empty for others."""
+        return self._read().periods
 
     @property
     def spent(self) -> Fraction:
-        """Return the spent epsilon: the sum, or with a delta the smaller of the sum and the epsilon by zCDP."""
-        account = self._read()
-        return account.spent.spent(account.budget.conversion_delta)
+        """Return the spent epsilon: the sum, or with a delta the smaller of the sum and the epsilon by zCDP.
+
+        A budget that renews counts from the beginning of today's period.
+        """
+        return self._read().current().spending.spent()
 
     @property
     def left(self) -> Fraction:
         """Return the epsilon of the budget minus the spent epsilon."""
-        return charges.epsilon_left(self._read())
+        return self._read().current().spending.left()
+
+    @property
+    def spending(self) -> Spending:
+        """Return the budget and the cost of each part, and of the remainder as None, in today's period."""
+        return self._read().current().spending
 
     @property
     def head(self) -> str:
         """Return the hash of the last record. A copy kept elsewhere reveals later removal of records."""
         return self._read().last.hash
+
+    def has_head(self, head: str) -> bool:
+        """Return True if a record has this hash: the ledger is then the one that had it as its head, or its future."""
+        return any(record.hash == head for record in self._all()[1])
 
     def history(self) -> list[Entry]:
         """Return all charges in order, with their releases."""
@@ -209,7 +268,7 @@ class Ledger:
         if head is not None and not re.fullmatch("[0-9a-f]{64}", str(head)):
             raise InvalidValueError(f"head must be the 64 hexadecimal digits that the ledger shows, not {quote(head)}")
         account, found = self._all()
-        if not account.budget.fits(account.spent):
+        if not account.fits:
             raise LedgerError("the ledger is damaged: more is spent than the budget allows")
         hashes = [record.hash for record in found]
         if head is None:
@@ -224,59 +283,112 @@ class Ledger:
         listed = [{**vars(each), "body": each.content} for each in found]
         return {"format": 1, "head": found[-1].hash, "records": listed}
 
+    def lock_publishing(self, wait: float, report: Callable[..., None]) -> AbstractContextManager[None]:
+        """Return a context that holds the lock of `discreet publish`; it waits for another run, which it reports."""
+        return self._store.lock_publishing(wait, report)
+
     def check_dataset(self, dataset: str | None) -> None:
         """Raise if the ledger is for other data; `top_k` calls this before it reads any."""
         # An earlier reading suffices: the charge itself detects a file that was replaced since.
         charges.check_dataset(self._account or self._read(), dataset)
 
-    def check_release_delta(self, delta: Fraction, must_fit: bool) -> None:
+    def check_part(self, part: str | None) -> None:
+        """Raise if the ledger has no part of this name; `top_k` calls this before it reads any data."""
+        account = self._account or self._read()
+        if part not in account.spending.budgets:
+            # Another process may have made it since.
+            self._read().spending.budget_of(part)
+
+    def check_release_delta(
+        self, delta: Fraction, must_fit: bool, as_of: datetime | None = None, part: str | None = None
+    ) -> None:
         """Raise if a release's delta does not fit the ledger; `top_k` calls this before it reads any data."""
-        charges.check_release_delta(self._account or self._read(), delta, must_fit)
+        account = (self._account or self._read()).at(as_of or datetime.now(UTC))
+        charges.check_release_delta(account, delta, must_fit, part)
+
+    def reserve_part(
+        self, name: str, *, epsilon: Number, delta: Number | None = None, release_delta: Number | None = None
+    ) -> None:
+        """Reserve a part of the budget for a team, or change or dissolve one; a release names it in `part`.
+
+        A release is charged to its own part alone, and a release without one to the remainder. Parts and the remainder
+        add up to the budget, in epsilon and in both deltas. In a budget that renews, a part holds from today's period
+        on, and an earlier period takes no further charges.
+
+        Parameters
+        ----------
+        name
+            The name of the part.
+        epsilon
+            The epsilon of the part, in each period of a budget that renews. 0 dissolves a part that has spent nothing.
+        delta, release_delta
+            The delta of the part, and the share of it for releases, as in `Ledger.create`. By default none. If the
+            budget has a delta for composition, the part must be made or changed before anything is charged to it or to
+            the remainder in the period.
+        """
+        charges.check_text(name, "part")
+        if len(name) > _LONGEST_PART or not name.isprintable():
+            raise InvalidValueError(f"part must have at most {_LONGEST_PART} characters that can be printed")
+        whole, share = _parse_deltas(delta, release_delta)
+        size = parameter(epsilon, "epsilon")
+        if size < 0:
+            raise InvalidValueError(f"epsilon must not be negative, as {quote(epsilon)} is")
+        with self._store.write(self._wait) as chain:
+            account = self._catch_up(chain)
+            time = max(chain.clock() or charges.now(), account.time)
+            account = account.at(time)
+            content = {
+                "part": name,
+                "epsilon": str(size),
+                "delta": None if whole is None else str(whole),
+                "release_delta": str(share),
+                **({} if account.period is None else {"period": account.period}),
+                "time": charges.stamp(time),
+                "version": discreet.__version__,
+            }
+            account.spending.with_part(*read_part(content))
+            chain.append(next_record(account.last, PART, content))
 
     def has_request(self, request_id: str) -> bool:
         """Return True if a request of this name was charged."""
         return request_id in self._read().requests
 
     def check_room(self, size: int) -> None:
-        """Raise if the disk has no room for `size` bytes; `top_k` calls this before it charges a release."""
-        check_free_space(self._path, size)
+        """Raise if there is no room for `size` bytes; `top_k` calls this before it charges a release."""
+        self._store.check_room(size)
 
-    def charge(
-        self,
-        query: Query,
-        purpose: str | None,
-        request_id: str | None,
-        edition: dict[str, str | None] | None = None,
-    ) -> Record | Stored:
+    def charge(self, planned: PlannedCharge, query: Query, others: Iterable[Query] = ()) -> Record | Stored:
         """Charge a query, or return the release of a request that was answered before; `top_k` calls this.
+
+        `others` are other readings of the query's floats, as which a request may have been stored.
 
         Returns
         -------
         Record, Release, GroupedRelease or Sketch
             The charge, which is on disk; or the stored release of the same request.
         """
-        with store.write_transaction(self._path, self._wait) as connection:
-            account = self._catch_up(connection)
-            if request_id is not None and request_id in account.requests:
-                return charges.stored_release(connection, account, request_id, query)
-            record = charges.charge_record(account, query, purpose, request_id, edition)
-            store.append(connection, record)
+        with self._store.write(self._wait) as chain:
+            account = self._catch_up(chain)
+            if planned.request_id is not None and planned.request_id in account.requests:
+                return charges.stored_release(chain, account, planned.request_id, query, others)
+            record = charges.charge_record(account, planned, query, chain.clock())
+            chain.append(record)
         return record
 
     def keep(self, charge: Record, release: Stored) -> None:
         """Store the release of a charge; `top_k` calls this before the caller sees the release."""
         try:
-            with store.write_transaction(self._path, self._wait) as connection:
-                account = self._catch_up(connection)
-                if store.record_at(connection, charge.number) != charge or account.stores[charge.number] is not None:
+            with self._store.write(self._wait) as chain:
+                account = self._catch_up(chain)
+                if chain.record_at(charge.number) != charge or account.stores[charge.number] is not None:
                     raise LedgerError("the ledger does not hold its charge, or holds a release for it already")
                 content = {"charge": charge.number, "release": release.to_dict()}
-                store.append(connection, next_record(account.last, STORE, content))
-        except (LedgerError, InvalidValueError) as error:
-            reason = str(error)
+                chain.append(next_record(account.last, STORE, content))
+        except (LedgerError, InvalidValueError, EngineError) as error:
+            kind, reason = (EngineError if isinstance(error, EngineError) else LedgerError), str(error)
         else:
             return
-        raise LedgerError(f"the release could not be stored, so it is withheld, and its epsilon spent: {reason}")
+        raise kind(f"the release could not be stored, so it is withheld, and its epsilon spent: {reason}")
 
     @property
     def is_locked(self) -> bool:
@@ -285,12 +397,31 @@ class Ledger:
 
     def lock(self, charge: Record) -> None:
         """Refuse all further releases; `top_k` calls this after it withheld a release for a fault of discreet."""
-        with store.write_transaction(self._path, self._wait) as connection:
-            account = self._catch_up(connection)
-            if store.record_at(connection, charge.number) != charge:
+        with self._store.write(self._wait) as chain:
+            account = self._catch_up(chain)
+            if chain.record_at(charge.number) != charge:
                 raise LedgerError("the ledger does not hold the charge that it is to be locked for")
             content = {"charge": charge.number, "version": discreet.__version__}
-            store.append(connection, next_record(account.last, LOCK, content))
+            chain.append(next_record(account.last, LOCK, content))
+
+    def withdraw(self, chart: str, period: str | None, reason: str) -> None:
+        """Write that a period of a chart is withdrawn; `discreet publish withdraw` calls this."""
+        charges.check_text(reason, "reason")
+        with self._store.write(self._wait) as chain:
+            account = self._catch_up(chain)
+            time = charges.stamp(max(chain.clock() or charges.now(), account.time))
+            content = {
+                "chart": chart,
+                "period": period,
+                "reason": reason,
+                "time": time,
+                "version": discreet.__version__,
+            }
+            chain.append(next_record(account.last, WITHDRAW, content))
+
+    def withdrawals(self) -> list[Withdrawal]:
+        """Return all withdrawals of published charts, in order."""
+        return [Withdrawal.read(record) for record in self._all()[1] if record.kind == WITHDRAW]
 
     def reopen(self, reason: str) -> None:
         """Allow releases again after a fault of discreet locked the ledger.
@@ -301,31 +432,52 @@ class Ledger:
             The reason why it is safe to go on, such as the version that mends the fault; the ledger keeps it.
         """
         charges.check_text(reason, "reason")
-        with store.write_transaction(self._path, self._wait) as connection:
-            account = self._catch_up(connection)
+        with self._store.write(self._wait) as chain:
+            account = self._catch_up(chain)
             if account.locked_by is None:
                 raise LedgerError("the ledger is not locked, so there is nothing to reopen")
-            content = {"reason": reason, "time": charges.stamp(charges.now()), "version": discreet.__version__}
-            store.append(connection, next_record(account.last, REOPEN, content))
+            content = {
+                "reason": reason,
+                "time": charges.stamp(chain.clock() or charges.now()),
+                "version": discreet.__version__,
+            }
+            chain.append(next_record(account.last, REOPEN, content))
 
     def _read(self) -> Account:
-        with store.read_transaction(self._path, self._wait) as connection:
-            return self._catch_up(connection)
+        with self._store.read(self._wait) as chain:
+            return self._catch_up(chain)
 
     def _all(self) -> tuple[Account, list[Record]]:
         """Read and check all records anew; return them with their account."""
-        with store.read_transaction(self._path, self._wait) as connection:
-            found = list(store.records(connection))
+        with self._store.read(self._wait) as chain:
+            found = list(chain.records())
         return extend_account(None, found), found
 
-    def _catch_up(self, connection: Connection) -> Account:
+    def _catch_up(self, chain: Transaction) -> Account:
         """Return the account of all records, reading only the last known record and those after it."""
         account = self._account
-        if account is not None and store.record_at(connection, account.last.number) != account.last:
+        if account is not None and chain.record_at(account.last.number) != account.last:
             raise damage_error(account.last.number, "was edited or removed")
-        first = store.LEAST if account is None else account.last.number + 1
-        self._account = account = extend_account(account, store.records(connection, first))
+        first = LEAST if account is None else account.last.number + 1
+        self._account = account = extend_account(account, chain.records(first))
         return account
+
+
+def _parse_deltas(delta: Any, release_delta: Any) -> tuple[Fraction | None, Fraction]:
+    """Return the delta of a budget or a part, and the share of it for releases."""
+    whole, share = None, Fraction(0)
+    if delta is not None:
+        whole = positive(delta, "delta")
+        if whole >= 1:
+            raise InvalidValueError(f"delta must be below 1, not {quote(delta)}")
+    if release_delta is not None:
+        share = parameter(release_delta, "release_delta")
+        if whole is None:
+            raise InvalidValueError("release_delta must be left out without delta, of which it is a part")
+        if not 0 <= share <= whole:
+            given = quote(release_delta)
+            raise InvalidValueError(f"release_delta must be from 0 to delta, {decimal(whole)}, not {given}")
+    return whole, share
 
 
 def _check_wait(wait: Any) -> float:

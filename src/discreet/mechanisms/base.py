@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 from discreet.exact.arrays import Ranks
 from discreet.exact.entropy import Entropy
+from discreet.language import ENGLISH, Language
 from discreet.mechanisms.noise import NOISES, check_noise, noise_of
 from discreet.mechanisms.tally import Selection, Tally
 from discreet.privacy import Sensitivity
@@ -104,7 +105,7 @@ class Mechanism(ABC):
         """True if the mechanism has a sampler; without one it only takes part in comparisons."""
         return True
 
-    def doubt(self, k: int, d: int | None) -> str | None:
+    def doubt(self, k: int, d: int | None, language: Language = ENGLISH) -> str | None:
         """Return a warning if the mechanism is a poor choice for k of d items, else None."""
         return None
 

@@ -22,8 +22,8 @@ from discreet.exact.arrays import Floats, Ranks, freeze
 from discreet.exact.ball import LARGEST, ball, is_less, log_binomial, sample_bernoulli_exp
 from discreet.exact.entropy import Entropy, Uniform
 from discreet.exact.envelope import WEIGHT_BITS, Envelope
-from discreet.exact.nested import MAX_SINGLE_CELLS, WASTE, Enclosure, begin, check_bounds, log_slack, tighten
-from discreet.mechanisms.tally import TINY, Selection, Tally, UniformSubset, scaled_gaps, to_float
+from discreet.exact.nested import MAX_SINGLE_CELLS, WASTE, Enclosure, begin, check_bounds, tighten
+from discreet.mechanisms.tally import TINY, Selection, Tally, UniformSubset, scaled_gaps
 
 if TYPE_CHECKING:
     from discreet.mechanisms.canonical import Losses
@@ -84,9 +84,7 @@ class NestedClasses:
 
     def _propose(self, cells: Enclosure) -> Proposals:
         """Return proposals by some cells, after the cheap checks of their bounds."""
-        # The slack covers rounding, and the rounding up of the integer weights of the cells of a.
-        slack = log_slack(self.top.last, self.bottom.last, len(cells.a.first), self.bits)
-        check_bounds(cells, slack)
+        slack = check_bounds(cells, self.top.last, self.bottom.last, self.bits)
         return Proposals(self.top, self.bottom, cells, slack, self.bits)
 
     def select(self, entropy: Entropy) -> Selection:
@@ -255,10 +253,8 @@ class Heights:
     @cached_property
     def _log_mass_of_last(self) -> float:
         """The log mass of the last index, to a relative 2^-44 or an absolute 2^-48; -inf or NaN beyond the floats."""
-        near, far = (self.tally.number(self.edge + self.step * index) for index in (self.first, self.last))
-        # Both are rationals (or whole numbers), or both are floats.
-        gap: Any = abs(near - far)
-        return -to_float(self._scale) * (gap if isinstance(gap, float) else to_float(gap))
+        near, far = (self.edge + self.step * index for index in (self.first, self.last))
+        return -self.tally.scaled_distance(near, far, self._scale)
 
     def _log_shares(self, near: Ranks, far: Ranks, steps: Floats) -> Floats:
         """Return log(1 - exp(-steps)) for the steps H(far) - H(near).

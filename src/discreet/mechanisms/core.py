@@ -34,6 +34,7 @@ from discreet.exact.ball import (
 from discreet.exact.boxes import Layout
 from discreet.exact.entropy import Entropy
 from discreet.exact.envelope import Envelope, scan_weights
+from discreet.language import ENGLISH, Language
 from discreet.mechanisms import base
 from discreet.mechanisms.base import Form, Mechanism, scale
 from discreet.mechanisms.canonical import Canonical, Losses
@@ -148,11 +149,11 @@ class Core(Mechanism):
     def needs_integrals(self) -> bool:
         return self.otherwise is not None and self.otherwise.needs_integrals
 
-    def doubt(self, k: int, d: int | None) -> str | None:
+    def doubt(self, k: int, d: int | None, language: Language = ENGLISH) -> str | None:
         if k < FEW:
-            return f"DOUBTFUL: to choose how many items to release costs more than it gains for k below {FEW}"
+            return language.text("note.doubtful_few", few=FEW)
         if d is not None and d < CROWDED * k:
-            return f"DOUBTFUL: to choose how many items to release gains nothing where k is over a {CROWDED}th of all"
+            return language.text("note.doubtful_crowded", crowded=CROWDED)
         return None
 
 

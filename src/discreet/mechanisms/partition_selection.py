@@ -8,20 +8,31 @@ noise; `weighted_discovery` adds up weights and Gaussian noise. Other code calls
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from flint import arb
 
 from discreet.exact.arrays import Ranks
+from discreet.exact.ball import START_PRECISION, ball, precision
 from discreet.exact.entropy import Entropy
-from discreet.text import count_with_commas
+from discreet.language import ENGLISH, Language
+
+if TYPE_CHECKING:
+    from discreet.mechanisms.adaptive_discovery import SingleItems
 
 HARDLY = Fraction(1, 10)
 """An item kept with a smaller probability is called hardly seen; one left out with a smaller one, always seen."""
+
+CHANCES = Fraction(5, 100), Fraction(50, 100), Fraction(95, 100)
+"""The probabilities of finding an item for which a plan says how many people it needs."""
+
+_LAST_PRECISION = 1 << 12
+"""The bits at which two numbers that still cannot be told apart count as equal."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +74,52 @@ class PartitionSelection(ABC):
     def zcdp(self) -> Fraction:
         """The rho of delta-approximate zero-concentrated differential privacy, in all groups together."""
 
+    def compose_zcdp(self, selection: Fraction) -> Fraction:
+        """Return the rho of finding the items and selecting among them, given that of the selection."""
+        return self.zcdp + selection
+
+    @property
+    def alternative(self) -> SingleItems | None:
+        """The method that is used instead if `prefers_alternative`; None if there is no choice."""
+        return None
+
+    def prefers_alternative(self, users: int, single: int, noise: Callable[[Fraction], int]) -> bool:
+        """Return True if the choice is for the alternative.
+
+        Parameters
+        ----------
+        users, single
+            The number of users who have an item, and of those who have one item alone.
+        noise
+            Draws n with probability proportional to exp(-rate |n|) for a given rate.
+        """
+        return False
+
     @abstractmethod
     def keep_probability(self, total: int) -> arb:
         """Return a ball around the probability of keeping an item whose users add up to `total`."""
+
+    @abstractmethod
+    def weigh(self, items_per_user: int) -> int:
+        """Return what a user of whom so many items count, in all groups together, adds to the sum of each of them."""
+
+    def people_needed(self, probability: Fraction, items_per_user: int = 1) -> int:
+        """Return the least number of people on an item that is kept with at least this probability.
+
+        Parameters
+        ----------
+        probability
+            Above 0 and below 1.
+        items_per_user
+            The number of items of each of these people that count, in all groups together.
+        """
+        weight = self.weigh(items_per_user)
+        return find_people_needed(lambda people: self.keep_probability(people * weight), probability)
+
+    @property
+    def most_items(self) -> int:
+        """The most items of one user that count, in all groups together."""
+        return self.max_items_per_user * self.max_groups_per_user
 
     @abstractmethod
     def sample_kept(self, entropy: Entropy, totals: Ranks, items: Ranks) -> Ranks:
@@ -109,10 +163,24 @@ class PartitionSelection(ABC):
         return {"epsilon": str(self.epsilon), "max_items_per_user": self.max_items_per_user, **groups}
 
     @abstractmethod
-    def describe_threshold(self) -> str:
+    def describe_threshold(self, language: Language = ENGLISH) -> str:
         """Return a sentence or two on the meaning of the threshold for an item."""
 
-    def describe_noise(self) -> str:
+    def describe_people(self) -> str:
+        """Return a sentence on the number of people that an item needs to be found with each of CHANCES."""
+        few, half, many = (f"{people:,}" for people in self.list_people(1))
+        found = f"An item is found with a chance of 5% from {few} people on, 50% from {half} and 95% from {many}"
+        if self.weigh(self.most_items) == self.weigh(1):
+            return f"{found}."
+        few, half, many = (f"{people:,}" for people in self.list_people(self.most_items))
+        busy = f"from {few}, {half} and {many} if each of them touched {self.most_items:,} items"
+        return f"{found} if they touched nothing else, and {busy}."
+
+    def list_people(self, items_per_user: int) -> list[int]:
+        """Return the number of people that each of CHANCES needs, as `people_needed` does."""
+        return [self.people_needed(chance, items_per_user) for chance in CHANCES]
+
+    def describe_noise(self, language: Language = ENGLISH) -> str:
         """Return a sentence that names the noise, or an empty text where statements have never named it."""
         return ""
 
@@ -122,6 +190,31 @@ class PartitionSelection(ABC):
         return 2 if self.adjacency == "swap" else 1
 
 
-def about(people: int) -> str:
+def find_people_needed(keep_probability: Callable[[int], arb], probability: Fraction) -> int:
+    """Return the least number of people on an item that is kept with at least a probability."""
+
+    def is_enough(people: int) -> bool:
+        bits = START_PRECISION
+        while bits <= _LAST_PRECISION:
+            with precision(bits):
+                kept, wanted = keep_probability(people), ball(probability)
+                if kept < wanted:
+                    return False
+                if kept >= wanted:
+                    return True
+            bits *= 2
+        return True
+
+    many = 1
+    while not is_enough(many):
+        many *= 2
+    few = many // 2
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if is_enough(middle) else (middle, many)
+    return many
+
+
+def about(people: int) -> int:
     """Return a number of people rounded to two digits."""
-    return count_with_commas(round(people, 2 - len(str(people))))
+    return round(people, 2 - len(str(people)))

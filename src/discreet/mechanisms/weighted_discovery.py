@@ -17,6 +17,7 @@ sigma serves all groups, and T is that of g l items.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -30,6 +31,7 @@ from discreet.exact.arrays import Floats, Ranks
 from discreet.exact.ball import FLOAT_MARGIN, START_PRECISION, ball, find_floor, precision
 from discreet.exact.discrete import MOST_TRIALS, sample_binomials
 from discreet.exact.entropy import Entropy
+from discreet.language import ENGLISH, Language
 from discreet.mechanisms.partition_selection import HARDLY, PartitionSelection, about
 
 WEIGHT_STEPS = 1024
@@ -68,16 +70,20 @@ class WeightedDiscovery(PartitionSelection):
     method: ClassVar[str] = "gaussian"
     largest_threshold: ClassVar[int] = MOST_TRIALS // WEIGHT_STEPS
 
+    @property
+    def noise_epsilon(self) -> Fraction:
+        """The epsilon of the noise on weights."""
+        return self.epsilon
+
     @cached_property
     def sigma(self) -> Fraction:
         """The standard deviation of the noise, a public dyadic rational, where a weight of 1 is 1."""
-        return least_sigma(self.epsilon, self.delta / 2, self._sides)
+        return least_sigma(self.noise_epsilon, self.delta / 2, self._sides)
 
     @cached_property
     def cutoff(self) -> int:
         """The threshold T in steps: an item is kept if its sum of weights plus noise reaches it."""
-        most = min(self.max_items_per_user * self.max_groups_per_user, MOST_WEIGHTED_ITEMS)
-        return least_cutoff(self.sigma, self.delta / (2 * self._sides), most)
+        return least_cutoff(self.sigma, self.delta / (2 * self._sides), self.most_items)
 
     @cached_property
     def threshold(self) -> int:
@@ -92,6 +98,14 @@ class WeightedDiscovery(PartitionSelection):
     def keep_probability(self, total: int) -> arb:
         # Phi((w - T) / sigma) = erfc((T - w) / (sqrt(2) sigma)) / 2
         return self._upper_tail(self.cutoff - total) if total > 0 else arb(0)
+
+    def weigh(self, items_per_user: int) -> int:
+        return weigh_items(items_per_user)
+
+    @property
+    def most_items(self) -> int:
+        """The most items of one user that count, in all groups together; beyond 2^20 items all weights are 0."""
+        return min(super().most_items, MOST_WEIGHTED_ITEMS)
 
     def sample_kept(self, entropy: Entropy, totals: Ranks, items: Ranks) -> Ranks:
         # The rarer outcome is drawn, because its probability is a tail: kept below T, left out from T on.
@@ -112,29 +126,27 @@ class WeightedDiscovery(PartitionSelection):
         noise = {"sigma": str(self.sigma), "threshold": str(Fraction(self.cutoff, WEIGHT_STEPS))}
         return {"method": self.method, **super().to_dict(), **noise}
 
-    def describe_threshold(self) -> str:
+    def describe_threshold(self, language: Language = ENGLISH) -> str:
         # p(T + n) = 1 - p(T - n) reaches 9/10 from n = sqrt(2) sigma erfcinv(1/5) steps on.
-        most = min(self.max_items_per_user * self.max_groups_per_user, MOST_WEIGHTED_ITEMS)
-        steps = _ceil(lambda: self._deviation * ball(2 * HARDLY).erfcinv())
+        most = self.most_items
+        steps = find_ceiling(lambda: self._deviation * ball(2 * HARDLY).erfcinv())
         few, many = (-(-total // WEIGHT_STEPS) for total in (self.cutoff - steps + 1, self.cutoff + steps))
-        busy, items = -(-(self.cutoff + steps) // weigh_items(most)), f"{self.max_items_per_user:,} items"
-        if self.max_groups_per_user > 1:
-            items += f" in each of at most {self.max_groups_per_user:,} groups"
-        seldom = f"that fewer than about {about(few)} people touched will hardly be seen (less than one time in ten)"
-        always = f"that about {about(many)} or more touched nearly always (more than nine times in ten)"
         if most == 1:
-            return f"An item {seldom}, and one {always}. Of each person at most 1 item counts for that."
-        return (
-            f"An item {seldom}, and one {always} if they touched nothing else. If each of them has {most:,} items, it "
-            f"takes about {about(busy)}: with a person of m items an item counts as 1/sqrt(m). Of each person at most "
-            f"{items} count for that."
+            return language.text("found.laplace", few=about(few), many=about(many), count=1)
+        groups = self.max_groups_per_user
+        return language.text(
+            "found.gaussian",
+            few=about(few),
+            many=about(many),
+            most=most,
+            busy=about(-(-(self.cutoff + steps) // weigh_items(most))),
+            items=self.max_items_per_user,
+            groups=language.text("found.in_groups", count=groups) if groups > 1 else "",
         )
 
-    def describe_noise(self) -> str:
-        return (
-            f"Items are found by Gaussian noise of standard deviation {float(self.sigma):.4g} on sums of weights and a "
-            f"threshold of {self.cutoff / WEIGHT_STEPS:.4g}; the squared weights of a person add up to at most 1."
-        )
+    def describe_noise(self, language: Language = ENGLISH) -> str:
+        sigma, threshold = (f"{number:.4g}" for number in (float(self.sigma), self.cutoff / WEIGHT_STEPS))
+        return language.text("found.noise", sigma=language.number(sigma), threshold=language.number(threshold))
 
     @property
     def _deviation(self) -> arb:
@@ -217,7 +229,7 @@ def least_cutoff(sigma: Fraction, delta: Fraction, most: int) -> int:
         return ball(sigma * WEIGHT_STEPS) * arb(2).sqrt() * (2 * q).erfcinv()
 
     def alone(t: int) -> int:
-        return _ceil(lambda: WEIGHT_STEPS / arb(t).sqrt() + noise(t))
+        return find_ceiling(lambda: WEIGHT_STEPS / arb(t).sqrt() + noise(t))
 
     largest, ranges = max(alone(1), alone(most)), [(1, most)]
     while ranges:
@@ -233,6 +245,6 @@ def least_cutoff(sigma: Fraction, delta: Fraction, most: int) -> int:
     return largest
 
 
-def _ceil(value: Any) -> int:
+def find_ceiling(value: Callable[[], arb]) -> int:
     """Return the ceiling of a public real that is not a whole number, with more precision until it is certain."""
     return -find_floor(lambda: -value(), lambda rounds: rounds * START_PRECISION)

@@ -5,42 +5,91 @@ from __future__ import annotations
 import os
 import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
+from urllib.parse import parse_qsl
 
-from discreet.errors import InvalidValueError, quote
-from discreet.publish.charts_file import Chart
+from discreet.errors import InvalidValueError, MissingExtraError, quote, refuse_column
+from discreet.publish.charts_file import VARIABLE, Chart, expand_variables
 from discreet.sources.discovered import discovered
+from discreet.sources.events.connect import open_table
 from discreet.sources.events.csv_files import DELIMITERS
 from discreet.sources.events.dialects.base import dialect_named
 from discreet.sources.events.domain import parse_domain
+from discreet.sources.events.engine import ask
 from discreet.sources.events.group_columns import Product, product
 from discreet.sources.events.group_keys import parse_by, parse_groups
 from discreet.sources.events.location import PREFIX, FilePath, Location
 from discreet.sources.events.periods import OnePeriod, period_column
 from discreet.sources.events.source import events
 
+SPARK = "pyspark://"
+"""The scheme of Spark in `connect`."""
+
 _COLUMNS = ("user", "item", "value", "resolution", "max_items_per_user")
-_TEXT_FORMAT = ("delimiter", "escape", "encoding")
-"""Keys of a chart's events that are arguments of `discreet.events` as they are."""
+_TEXT_FORMAT = ("delimiter", "escape", "encoding", "date_format", "decimal", "thousands")
+_LIST_FORMAT = ("delimiter", "encoding")
+"""Keys of a chart's events and of its lists that are arguments of `discreet.events` as they are."""
 
 
 def open_chart_source(chart: Chart, period: str | None) -> Any:
     """Return the source of one release of a chart: its events, of one period if the chart has periods."""
     options = {name: chart.settings["events"].get(name) for name in (*_COLUMNS, "where", "name", *_TEXT_FORMAT)}
-    return events(find_table(chart), **options, **list_public_options(chart), during=find_period(chart, period))
+    table, public = find_table(chart), list_public_options(chart)
+    if not isinstance(table, str | list):
+        # A DataFrame is the table already, and a list beside it is another one.
+        options["name"], domain = None, public["domain"]
+        if isinstance(domain, Location) and domain.beside is not None:
+            frame = _open_spark_table(_find_database(chart), str(domain.beside))
+            shown = _name_columns(chart, domain, frame.columns)
+            public["domain"] = frame.select(*(frame[column].alias(name) for name, column in shown.items()))
+    return events(table, **options, **public, during=find_period(chart, period))
 
 
-def open_stand_in(chart: Chart, table: Any, label: str | None) -> Any:
+def fetch_domain(chart: Chart, most: int) -> Any:
+    """Return the first items of a domain in a database, and their labels, as an Arrow table; None for other domains.
+
+    No other table of the database is opened. The first column is that of the items.
+    """
+    location = list_public_options(chart)["domain"]
+    if not isinstance(location, Location) or location.beside is None:
+        return None
+    table, url = location.beside, _find_database(chart)
+    if url.startswith(SPARK):
+        opened = open_table(_open_spark_table(url, str(table)), None, "domain")
+    else:
+        named = (table.schema, table.table) if table.schema else table.table
+        opened = open_table(Location.parse(url), named, "domain")
+    try:
+        shown = _name_columns(chart, location, opened.table.columns)
+        items = opened.table.select(**{name: opened.table[column] for name, column in shown.items()})
+        return ask(opened.engine, "reading the domain", items.order_by(next(iter(shown))).limit(most).to_pyarrow)
+    finally:
+        opened.close()
+
+
+def _name_columns(chart: Chart, domain: Location, columns: Sequence[str]) -> dict[str, Any]:
+    """Return the columns of a public list by the names that the source expects: that of the items, and the label."""
+    label = chart.get("label")
+    for argument, name in (("domain", domain.column), ("label", label)):
+        if name is not None and name not in columns:
+            refuse_column(argument, name, columns, private=False)
+    return {chart.settings["events"]["item"]: domain.column, **({} if label is None else {label: label})}
+
+
+def open_stand_in(chart: Chart, table: Any, label: str | None, domain: Any = None) -> Any:
     """Return the source of a chart on another table, which has the columns of the events.
 
     Every row of the table counts, without a condition or a period. The source tells what a release costs, and reads
-    nothing of the events.
+    nothing of the events. `domain` takes the place of a domain in a database.
     """
     public = list_public_options(chart)
+    if domain is not None:
+        public["domain"] = domain
     lists = [each for each in (public["domain"], public.get("groups")) if isinstance(each, Location)]
     is_text = any(path.ending in DELIMITERS for each in lists for path in each.paths)
-    options = {name: chart.settings["events"].get(name) for name in (*_COLUMNS, *(_TEXT_FORMAT if is_text else ()))}
+    options = {name: chart.settings["events"].get(name) for name in (*_COLUMNS, *(["escape"] if is_text else []))}
     return events(table, **options, **{**public, "label": label})
 
 
@@ -74,6 +123,7 @@ def list_public_options(chart: Chart) -> dict[str, Any]:
         "label": chart.get("label"),
         "clip": None if clip is None else tuple(clip),
         "adjacency": chart.get("adjacency") or "add-remove",
+        **{f"domain_{name}": chart.get(f"domain_{name}") for name in _LIST_FORMAT},
     }
     if by is not None:
         # Groups are those of one column, all combinations of several, or those in a file that has several.
@@ -100,6 +150,7 @@ def list_public_options(chart: Chart) -> dict[str, Any]:
             "groups": groups,
             "each_user": by["each_user"],
             "max_groups_per_user": by.get("max_groups_per_user"),
+            **{f"groups_{name}": by.get(f"groups_{name}") for name in _LIST_FORMAT},
         }
     return public
 
@@ -123,8 +174,8 @@ def find_period(chart: Chart, period: str | None) -> OnePeriod | None:
     return period_column(chart.unit.name, chart.get("time"), chart.get("zone")).only(period)
 
 
-def find_table(chart: Chart) -> str | list[str]:
-    """Return the files of the events, or the URL of their database with the variables of the environment in it."""
+def find_table(chart: Chart) -> Any:
+    """Return the files of the events, the URL of their database, or the DataFrame of their table on Spark."""
     given = chart.settings["events"]
     if given.get("table") is not None:
         named = given["table"] if isinstance(given["table"], list) else [given["table"]]
@@ -133,13 +184,13 @@ def find_table(chart: Chart) -> str | list[str]:
         paths = list(map(chart.find_path, named))
         return paths if len(paths) > 1 else paths[0]
 
-    def find_variable(found: re.Match[str]) -> str:
-        name = found[1]
-        if not os.environ.get(name):
-            raise InvalidValueError(f"connect must name variables of the environment that are set, and {name} is not")
-        return os.environ[name]
+    url = _find_database(chart)
+    return _open_spark_table(url, given.get("name")) if url.startswith(SPARK) else url
 
-    url = re.sub(r"\$\{(\w+)\}", find_variable, given["connect"])
+
+def _find_database(chart: Chart) -> str:
+    """Return the URL of the database of the events, with the variables of the environment in it."""
+    url = expand_variables(chart.settings["events"]["connect"], "connect")
     if not _is_database(url):
         raise InvalidValueError("connect must be the URL of a database, such as postgres://...")
     scheme, _, rest = url.partition("://")
@@ -147,6 +198,44 @@ def find_table(chart: Chart) -> str | list[str]:
     return f"{scheme}://{os.path.join(chart.folder, rest)}" if dialect_named(scheme).is_file else url
 
 
+def _open_spark_table(url: str, name: Any) -> Any:
+    """Return a table of Spark's catalog as a DataFrame, whose plan is checked as that of any other DataFrame.
+
+    The URL is pyspark:// and settings of the session, such as pyspark://?spark.master=local[4]. The session is that of
+    the process, and stays for the next chart.
+    """
+    if not name:
+        raise InvalidValueError("name must be given, the table to read, with connect")
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise MissingExtraError("connect needs Spark: pip install 'pyspark>=3.5,<5'") from None
+    place, _, query = url.removeprefix(SPARK).partition("?")
+    if place:
+        raise InvalidValueError("connect must be pyspark:// or pyspark://?SETTING=VALUE&..., with nothing before the ?")
+    builder = SparkSession.builder
+    for setting, value in parse_qsl(query):
+        builder = builder.config(setting, value)
+    session = ask("Spark", "starting", builder.getOrCreate)
+    return ask("Spark", "opening the table", lambda: session.table(name), "a table of this name")
+
+
 def _is_database(given: Any) -> bool:
     location = Location.parse(given)
     return location is not None and location.database is not None
+
+
+def name_source(chart: Chart) -> str:
+    """Return the kind of source of a chart, as a statement names it."""
+    given = chart.settings["events"]
+    if given.get("table") is not None:
+        first = given["table"][0] if isinstance(given["table"], list) else given["table"]
+        ending = FilePath.parse(first).ending or ""
+        return {".parquet": "parquet", ".csv": "csv", ".tsv": "csv"}.get(
+            ending, "json" if "json" in ending else "other"
+        )
+    # A variable may hold the whole URL. Where it is not set, as for a site that is made anew, the kind is unknown.
+    url = re.sub(VARIABLE, lambda found: os.environ.get(found[1], ""), str(given.get("connect")))
+    engine = url.partition(":")[0]
+    known = {"postgres": "postgresql", "postgresql": "postgresql", "duckdb": "duckdb", "sqlite": "sqlite"}
+    return known.get(engine, "spark" if engine in ("pyspark", "databricks") else "other")

@@ -21,12 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote, redact_url, suggestion
+from discreet.language import LANGUAGES, Language
 from discreet.ledger.charges import check_text
-from discreet.ledger.store import canonical, digest
+from discreet.ledger.store import canonical, digest, is_url
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.registry import DEFAULT, make_mechanism
 from discreet.privacy import exact, positive, whole_number
 from discreet.publish.options import (
+    FLAG,
     NAMES,
     NUMBER,
     TABLE,
@@ -48,6 +50,9 @@ from discreet.sources.events.periods import UNITS, Unit, open_zone
 
 RESERVED = {"index", "statement", "data"}
 """Names of the site's own pages, which no chart may have as its id."""
+
+VARIABLE = r"\$\{(\w+)\}"
+"""A variable of the environment in the value of a key."""
 
 MAX_TITLE = 200
 """The number of characters that a title or a note may have: more does not fit the head of a page."""
@@ -74,6 +79,7 @@ def _make_keys(options: type, *names: str) -> tuple[Key, ...]:
     return tuple(
         Key(one.key or name, one.kind, one.describe(one.charts, str), tuple(one.choices), (), one.is_required)
         for name, one in ((name, declared[name]) for name in names or declared)
+        if one.kind is not None
     )
 
 
@@ -86,7 +92,7 @@ DISCOVER = (
     Key(
         "max_items_per_user",
         WHOLE,
-        "The number of items of a user that count for finding items; with the method gaussian, 100 if left out.",
+        "The number of items of a user that count for finding items; except with the method laplace, 100 if left out.",
     ),
     *_make_keys(DiscoveryOptions, "discovery_epsilon", "kind", "spelling", "method"),
 )
@@ -108,7 +114,8 @@ TERMS = (
     Key("time", TEXT, "With every: the column of dates or times that assigns events to periods."),
     Key("zone", TEXT, "With every: the time zone of the periods, such as Europe/Berlin. The default is UTC."),
     Key("from", _PERIOD, "With every: the first period to release. By default only the last one that ended is."),
-    *_make_keys(LedgerOptions, "dataset"),
+    Key("to", _PERIOD, "With every: the last period to release, after which the chart ends; its pages stay."),
+    *_make_keys(LedgerOptions, "dataset", "part"),
     *_make_keys(ReleaseOptions, "pad_to"),
 )
 CHART = (
@@ -119,13 +126,18 @@ CHART = (
 FILE = (
     Key("title", TEXT, "The title of the site.", is_required=True),
     Key("note", TEXT, "A sentence below the title."),
+    Key("language", TEXT, "The language of the pages and of the statement. The default is en, English.", LANGUAGES),
     *_make_keys(LedgerOptions, "ledger"),
     Key("out", TEXT, "The folder of the site.", is_required=True),
+    Key("pictures", FLAG, "Without matplotlib or with false, the site has no pictures of its charts to download."),
     Key("defaults", TABLE, "Settings for all charts that do not set them.", keys=TERMS),
     Key("chart", _TABLES, "The charts.", keys=CHART, is_required=True),
 )
 
-_NOT_ASKED = {"id", "title", "note", "from", "dataset", "pad_to", "withhold_above"}
+_UNSETTABLE = {key.name for key in TERMS if not (key.is_required or key.keys or key.kind is FLAG)}
+"""Keys that a chart can unset by false where the defaults have them."""
+
+_NOT_ASKED = {"id", "title", "note", "from", "to", "dataset", "part", "pad_to", "withhold_above"}
 _PLACES = {"table", "connect", "name", "delimiter", "escape", "encoding"}
 """Keys outside the fingerprint of a chart: its names, the time of a release, and the place of the events."""
 
@@ -165,6 +177,11 @@ class Chart:
         return None if self.unit is None or self.get("from") is None else self.unit.parse(self.get("from"))
 
     @property
+    def last(self) -> date | None:
+        """The first day of the last period to release; None for a chart that goes on."""
+        return None if self.unit is None or self.get("to") is None else self.unit.parse(self.get("to"))
+
+    @property
     def mechanism(self) -> Mechanism:
         """The mechanism with its parameters."""
         _, *own = (field.name for field in fields(MechanismOptions))
@@ -194,14 +211,26 @@ class Chart:
 
 @dataclass(frozen=True, repr=False)
 class ChartsFile:
-    """A charts file, checked: the title of its site, its budget, its folder and its charts."""
+    """A charts file, checked: the title and the language of its site, its budget, its folder and its charts."""
 
     path: Path
     title: str
     note: str | None
-    ledger: Path
+    ledger: str
     out: Path
     charts: tuple[Chart, ...]
+    language: Language
+    has_pictures: bool
+
+    def find_ledger(self) -> str:
+        """Return the path or the URL of the ledger, with the variables of the environment in it."""
+        given = expand_variables(self.ledger, "ledger")
+        if is_url(given):
+            return given
+        path = Path(os.path.abspath(self.path)).parent / given
+        if is_in_site(path, self.out) or is_in_site(path, self.dummy_out):
+            raise InvalidValueError(f"{self.path.name}: ledger must be outside of out, which is published and replaced")
+        return str(path)
 
     @property
     def dummy_out(self) -> Path:
@@ -247,6 +276,9 @@ def read_charts(given: str | os.PathLike[str]) -> ChartsFile:
         for key, value in given_chart.items():
             if isinstance(value, dict) and isinstance(defaults.get(key), dict):
                 settings[key] = {**defaults[key], **value}
+        # A chart unsets a key of the defaults by false.
+        flags = {key.name for key in TERMS if key.kind is FLAG}
+        settings = {key: value for key, value in settings.items() if value is not False or key in flags}
         # Of two keys that exclude each other, the chart's own wins.
         for one, other in (("domain", "discover"), ("discover", "domain"), ("counts", "split"), ("split", "counts")):
             if one in given_chart and other not in given_chart:
@@ -260,11 +292,24 @@ def read_charts(given: str | os.PathLike[str]) -> ChartsFile:
     for name in ids:
         if ids.count(name) > 1:
             raise InvalidValueError(f"{path.name}: id must be another for each chart, and {quote(name)} is there twice")
-    ledger, out = folder / data["ledger"], folder / data["out"]
-    file = ChartsFile(path, data["title"], data.get("note"), ledger, out, tuple(charts))
-    if is_in_site(ledger, out) or is_in_site(ledger, file.dummy_out):
-        raise InvalidValueError(f"{path.name}: ledger must be outside of out, which is published and replaced")
+    language, has_pictures = Language(data.get("language", "en")), data.get("pictures", True)
+    out, more = folder / data["out"], (tuple(charts), language, has_pictures)
+    file = ChartsFile(path, data["title"], data.get("note"), data["ledger"], out, *more)
+    if "${" not in file.ledger:
+        file.find_ledger()
     return file
+
+
+def expand_variables(text: str, key: str) -> str:
+    """Return the value of a key with the variables of the environment in it."""
+
+    def find_variable(found: re.Match[str]) -> str:
+        name = found[1]
+        if not os.environ.get(name):
+            raise InvalidValueError(f"{key} must name variables of the environment that are set, and {name} is not")
+        return os.environ[name]
+
+    return re.sub(VARIABLE, find_variable, text)
 
 
 def check_keys(given: dict[str, Any], keys: tuple[Key, ...], place: str, partial: bool = False) -> None:
@@ -287,8 +332,8 @@ def check_keys(given: dict[str, Any], keys: tuple[Key, ...], place: str, partial
             hint = suggestion(name, list(known), private=False) or f"; there are {', '.join(known)}"
             raise InvalidValueError(f"{place}{quote(name)} is no key here{hint}")
         key = known[name]
-        # A URL may hold a password, so the value of connect is not quoted.
-        told = "" if name == "connect" else f", not {quote(value)}"
+        # A URL may hold a password, so the values of connect and ledger are not quoted.
+        told = "" if name in ("connect", "ledger") else f", not {quote(value)}"
         if not key.kind.fits(value):
             raise InvalidTypeError(f"{place}{name} must be {key.kind.words}{told}")
         if value in ("", []):
@@ -353,7 +398,7 @@ def _check_chart(chart: Chart) -> None:
         Condition.parse(events["where"])
     unit = chart.unit
     if unit is None:
-        for name in ("time", "zone", "from"):
+        for name in ("time", "zone", "from", "to"):
             if chart.get(name) is not None:
                 raise InvalidValueError(f"{name} must be left out without every: the chart is released once")
         return
@@ -363,6 +408,12 @@ def _check_chart(chart: Chart) -> None:
         open_zone(chart.get("zone"))
     if chart.get("from") is not None and chart.first is None:
         raise InvalidValueError(f"from must be a {unit.name} like {unit.example}, not {quote(chart.get('from'))}")
+    if chart.get("to") is not None and chart.last is None:
+        raise InvalidValueError(f"to must be a {unit.name} like {unit.example}, not {quote(chart.get('to'))}")
+    if chart.first is not None and chart.last is not None and chart.last < chart.first:
+        raise InvalidValueError(
+            f"to must not be before from, {quote(chart.get('from'))}, as {quote(chart.get('to'))} is"
+        )
 
 
 def _to_json(value: Any) -> Any:
@@ -385,6 +436,11 @@ def format_schema() -> str:
     return json.dumps({**head, **_make_schema(FILE)}, indent=2) + "\n"
 
 
+def _list_types(schema: dict[str, Any]) -> list[str]:
+    kinds = schema["type"]
+    return kinds if isinstance(kinds, list) else [kinds]
+
+
 def _make_schema(keys: tuple[Key, ...], partial: bool = False) -> dict[str, Any]:
     """Return the schema of a table; a partial one requires nothing."""
     properties = {}
@@ -393,6 +449,9 @@ def _make_schema(keys: tuple[Key, ...], partial: bool = False) -> dict[str, Any]
         if key.name == "chart":
             # The defaults may hold every other required key of a chart.
             value["items"] = _make_schema(key.keys, partial=True) | {"required": ["id", "title"]}
+        elif key.name in _UNSETTABLE and keys is CHART:
+            value |= {"type": [*_list_types(value), "boolean"], "not": {"const": True}}
+            value |= {"enum": [*key.choices, False]} if key.choices else {}
         elif key.keys:
             value |= _make_schema(key.keys, partial or key.name == "defaults")
         properties[key.name] = value

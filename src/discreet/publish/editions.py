@@ -14,9 +14,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 
-from discreet.errors import InvalidValueError, quote
-from discreet.ledger.account import Entry
-from discreet.publish.charts_file import Chart
+from discreet.errors import InvalidValueError
+from discreet.language import ENGLISH, Language
+from discreet.ledger.account import Entry, Withdrawal
+from discreet.ledger.ledger import Ledger
+from discreet.publish.charts_file import Chart, ChartsFile
+from discreet.publish.site_folder import MARK
 from discreet.release.grouped import AnyRelease
 from discreet.release.release import Release
 from discreet.release.sketch import Sketch
@@ -35,11 +38,42 @@ class Edition:
         The release of the period.
     entry
         Its charge in the ledger; None in a rehearsal.
+    earlier
+        The charges of the releases of the period that it replaced, the first of them first.
+    withdrawal
+        The withdrawal of the period; None while its release is shown.
     """
 
     period: str | None
     release: AnyRelease
     entry: Entry | None = None
+    earlier: tuple[Entry, ...] = ()
+    withdrawal: Withdrawal | None = None
+
+    @property
+    def reason(self) -> str | None:
+        """The reason of a correction, None for the first release of a period."""
+        return None if self.entry is None or self.entry.edition is None else self.entry.edition.get("reason")
+
+    def describe_notice(self, chart: Chart, language: Language = ENGLISH) -> str | None:
+        """Return the notice about a correction or a withdrawal, for the page and the statement; else None."""
+        if self.entry is None:
+            return None
+        if self.withdrawal is not None:
+            return language.text(
+                "site.withdrawn_notice",
+                time=spell_moment(self.withdrawal.time, chart, language),
+                reason=self.withdrawal.reason.removesuffix("."),
+                released=spell_moment(self.entry.time, chart, language),
+            )
+        if self.reason is None or not self.earlier:
+            return None
+        return language.text(
+            "site.corrected",
+            time=spell_moment(self.entry.time, chart, language),
+            reason=self.reason.removesuffix("."),
+            first=spell_moment(self.earlier[0].time, chart, language),
+        )
 
     @property
     def fingerprint(self) -> str | None:
@@ -48,6 +82,8 @@ class Edition:
 
     def shown_part(self, chart: Chart) -> AnyRelease | None:
         """Return the release without the lists that the chart withholds; None if no list is left."""
+        if self.withdrawal is not None:
+            return None
         if isinstance(self.release, Release):
             return None if is_withheld(chart, self.release) else self.release
         shown = {group: release for group, release in self.release.items() if not is_withheld(chart, release)}
@@ -59,6 +95,12 @@ class Edition:
         """The first day of the period, by which editions are sorted."""
         days = (unit.parse(self.period) for unit in UNITS.values())
         return next((day for day in days if day is not None), date.min)
+
+
+def spell_moment(stamp: str, chart: Chart, language: Language) -> str:
+    """Return a time of the ledger as a page spells it, in the time zone of a chart."""
+    zone = chart.get("zone")
+    return language.moment(stamp, None if zone is None else open_zone(zone))
 
 
 def is_withheld(chart: Chart, release: Release) -> bool:
@@ -110,9 +152,10 @@ def name_request(chart: str, period: str | None) -> str:
     return chart if period is None else f"{chart}/{period}"
 
 
-def read_record(entries: Iterable[Entry], chart: Chart) -> ChartRecord:
-    """Return the charges and releases of a chart among the entries of a ledger."""
-    editions, charged, others = [], {}, set()
+def read_record(entries: Iterable[Entry], chart: Chart, withdrawals: Iterable[Withdrawal] = ()) -> ChartRecord:
+    """Return the charges and releases of a chart among the entries of a ledger; of a period the last one counts."""
+    editions: dict[str | None, Edition] = {}
+    charged, others = {}, set()
     for entry in entries:
         if entry.request_id is None:
             continue
@@ -122,8 +165,36 @@ def read_record(entries: Iterable[Entry], chart: Chart) -> ChartRecord:
         period, release = entry.edition["period"], entry.release
         charged[entry.request_id] = period
         if release is not None and not isinstance(release, Sketch):
-            editions.append(Edition(period, release, entry))
-    return ChartRecord(tuple(sorted(editions, key=lambda each: each.first_day)), charged, frozenset(others))
+            before = editions.get(period)
+            earlier = () if before is None or before.entry is None else (*before.earlier, before.entry)
+            editions[period] = Edition(period, release, entry, earlier)
+    for each in withdrawals:
+        edition = editions.get(each.period) if each.chart == chart.id else None
+        # A correction after a withdrawal takes its place.
+        if edition is not None and edition.entry is not None and edition.entry.number < each.number:
+            editions[each.period] = replace(edition, withdrawal=each)
+    shown = sorted(editions.values(), key=lambda each: each.first_day)
+    return ChartRecord(tuple(shown), charged, frozenset(others))
+
+
+def check_site_is_of(ledger: Ledger, file: ChartsFile) -> None:
+    """Raise unless a ledger holds the releases that the site shows: another ledger would draw them a second time."""
+    try:
+        head = (file.out / MARK).read_text(encoding="utf-8").strip()
+    except OSError:
+        return
+    entries, missing = ledger.history(), not ledger.has_head(head) if head else False
+    if not head:
+        # Sites of early versions do not name their ledger, but their data do.
+        known = {(each.edition["chart"], each.edition["period"]) for each in entries if each.edition and each.stored}
+        shown = (path.stem.partition(".") for path in (file.out / "data").glob("*.json"))
+        missing = any((chart, None if period == "once" else period) not in known for chart, _, period in shown)
+    if missing:
+        raise InvalidValueError(
+            f"ledger must hold the releases that the site {file.out.name!r} shows, and {ledger.name!r} does not: "
+            "they would be lost, and drawn a second time from the same people. Name the ledger that the site was made "
+            "with, or another out. A budget for every year needs no second ledger: discreet budget init --every year"
+        )
 
 
 def find_due_periods(chart: Chart, moment: datetime) -> list[str | None]:
@@ -136,7 +207,8 @@ def find_due_periods(chart: Chart, moment: datetime) -> list[str | None]:
     if unit is None:
         return [None]
     last = find_last_ended(unit, moment, chart.get("zone"))
-    first = chart.first or last
+    first = chart.first or (last if chart.last is None else min(last, chart.last))
+    last = last if chart.last is None else min(last, chart.last)
     if first > last:
         return []
     return [str(each) for each in list_periods(unit.name, unit.spell(first), unit.spell(last))]
@@ -173,16 +245,3 @@ def check_is_past(moment: datetime, otherwise: str, unless: str = "") -> None:
         raise InvalidValueError(
             f"as_of must not be after now{unless}, not {moment.isoformat()}: a period that is not over {otherwise}"
         )
-
-
-def parse_moment(text: str | None) -> datetime:
-    """Parse a day, which stands for its first moment, or a time; UTC unless it has an offset. None is now."""
-    if text is None:
-        return datetime.now(UTC)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise InvalidValueError(
-            f"as_of must be a day or a time such as 2026-11-01 or 2026-11-01T06:00+01:00, not {quote(text)}"
-        ) from None
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment

@@ -17,6 +17,7 @@ from discreet.mechanisms.registry import FALLBACKS, MECHANISMS
 from discreet.privacy import ADJACENCIES, MANY, ONE
 from discreet.sources.discovered import KINDS, METHODS, SPELLINGS
 from discreet.sources.events.csv_files import ENCODINGS
+from discreet.sources.events.formats import DECIMALS, DIRECTIVES
 
 
 class Kind(NamedTuple):
@@ -135,7 +136,8 @@ class EventOptions:
         "The column of users.",
         "COLUMN",
         TEXT,
-        cli="With it FILE holds events: one row for something a user did.",
+        cli="With it FILE holds events: one row for something a user did. Here and for --item, --by and --value, an "
+        "expression of columns may stand for a column, such as 'lower(trim(mail))'.",
         is_required=True,
     )
     item: str | None = option(
@@ -146,6 +148,12 @@ class EventOptions:
         is_required=True,
     )
     where: str | None = option("A condition on single events, in DuckDB's SQL.", "SQL", TEXT, needs="user")
+    during: str | None = option(
+        "One period of a column of dates or times; the events of others are left out.",
+        "PERIOD",
+        cli="For example month(COLUMN)=2026-11, or on the calendar of a zone month(COLUMN, Europe/Berlin)=2026-11.",
+        needs="user",
+    )
     value: str | None = option(
         "A column to add up. Without it, distinct users are counted.",
         "COLUMN",
@@ -173,15 +181,14 @@ class EventOptions:
         "The character between the fields of .csv files.",
         "CHAR",
         TEXT,
-        cli="It holds for the events and for the domain; \\t is a tab. By default the comma, semicolon or tab that the "
-        "header has.",
+        cli="It holds for the events; \\t is a tab. By default the comma, semicolon or tab that the header has.",
         needs="user",
     )
     escape: str | None = option(
         "The character before a quote inside quotes in .csv files.",
         "CHAR",
         TEXT,
-        cli="It holds for .tsv files too, and for the domain. By default another quote; MySQL and others write a "
+        cli="It holds for .tsv files too, and for public lists. By default another quote; MySQL and others write a "
         "backslash.",
         needs="user",
     )
@@ -189,8 +196,31 @@ class EventOptions:
         "The encoding of .csv files.",
         "NAME",
         TEXT,
-        cli=f"It holds for .tsv files too: {join_choices(ENCODINGS)}. By default utf-8.",
+        cli=f"It holds for .tsv files too, and for the events alone: {join_choices(ENCODINGS)}. By default utf-8.",
         choices=ENCODINGS,
+        needs="user",
+    )
+    date_format: str | None = option(
+        "The spelling of dates in text, such as %d.%m.%Y.",
+        "FORMAT",
+        TEXT,
+        cli=f"Of {join_choices(f'%{each}' for each in DIRECTIVES)}; dates in another spelling are left out. By default "
+        "dates are read like 2026-11-03.",
+        needs="user",
+    )
+    decimal: str | None = option(
+        "The character before the decimal places of numbers in text.",
+        "CHAR",
+        TEXT,
+        cli="A comma or a point, the default.",
+        choices=DECIMALS,
+        needs="user",
+    )
+    thousands: str | None = option(
+        "The character between groups of three digits of numbers in text: a point, a comma, a space or an apostrophe.",
+        "CHAR",
+        TEXT,
+        cli="By default none.",
         needs="user",
     )
 
@@ -213,6 +243,21 @@ class ItemOptions:
     label: str | None = option(
         "A column of the domain that is shown in place of the item.", "COLUMN", TEXT, needs="user"
     )
+    domain_delimiter: str | None = option(
+        "The character between the fields of a domain in a .csv file.",
+        "CHAR",
+        TEXT,
+        cli="By default the comma, semicolon or tab that its header has, whatever the events have.",
+        needs="domain",
+    )
+    domain_encoding: str | None = option(
+        "The encoding of a domain in a .csv file.",
+        "NAME",
+        TEXT,
+        cli="By default utf-8, whatever the events have.",
+        choices=ENCODINGS,
+        needs="domain",
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -222,8 +267,7 @@ class DiscoveryOptions:
     discover: bool = option(
         "In place of {domain}: find the items in the events, at the cost of a delta.",
         kind=TABLE,
-        cli="It is for events whose items nobody has listed, and needs --delta, and --max-items-per-user or --method "
-        "gaussian.",
+        cli="It is for events whose items nobody has listed, and needs --delta.",
         default=False,
     )
     delta: str | None = option(
@@ -238,7 +282,7 @@ class DiscoveryOptions:
         "The part of epsilon that is spent on finding the items.",
         "E1",
         NUMBER,
-        cli="By default a quarter to a half.",
+        cli="By default a half, and up to a quarter more if -k is small.",
         needs="discover",
         key="epsilon",
     )
@@ -254,17 +298,17 @@ class DiscoveryOptions:
         "The rule by which two texts are one item.",
         "NAME",
         TEXT,
-        cli="exact, the default; casefold, whatever the case of A to Z; trim, whatever the spaces at their ends; or "
-        "both.",
+        cli="exact, the default; casefold, whatever the case of A to Z; trim, whatever the spaces at their ends; "
+        "both; or fold, as both in every script.",
         choices=SPELLINGS,
         needs="discover",
     )
     method: str | None = option(
-        "The noise by which items are found.",
+        "The method by which items are found.",
         "NAME",
         TEXT,
-        cli="laplace, the default, which needs --max-items-per-user; or gaussian, for which that is 100 by default and "
-        "matters little.",
+        cli="gaussian, for which --max-items-per-user is 100 by default and hardly matters; laplace, which needs it; "
+        "or auto, the default without a bound or a part, a private choice between gaussian and one item of each user.",
         choices=METHODS,
         needs="discover",
     )
@@ -311,6 +355,21 @@ class GroupOptions:
         cli="Each group then has epsilon/G. By default all.",
         needs="by",
     )
+    groups_delimiter: str | None = option(
+        "The character between the fields of groups in a .csv file.",
+        "CHAR",
+        TEXT,
+        cli="By default the comma, semicolon or tab that their header has, whatever the events have.",
+        needs="by",
+    )
+    groups_encoding: str | None = option(
+        "The encoding of groups in a .csv file.",
+        "NAME",
+        TEXT,
+        cli="By default utf-8, whatever the events have.",
+        choices=ENCODINGS,
+        needs="by",
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -319,7 +378,7 @@ class ReleaseOptions:
 
     k: str = option("The number of items to release.", "K", WHOLE, flags=("-k",), is_required=True, default=MISSING)
     epsilon: str = option(
-        "The cost of one release, without counts and shortfall.",
+        "The cost of one release; counts and a shortfall cost more, unless auto takes them from it.",
         "E",
         NUMBER,
         cli="Taken exactly: 1, 0.5, 1/3 or 1e-2.",
@@ -396,10 +455,11 @@ class LedgerOptions:
     """The budget that a release is charged to, and the terms of the charge."""
 
     ledger: str | None = option(
-        "The budget, which 'discreet budget init' makes.",
+        "The budget, which 'discreet budget init' makes: a file, or postgres://HOST/DATABASE.",
         "FILE",
         TEXT,
         cli="The release is charged to it.",
+        charts="${VAR} stands for a variable of the environment.",
         is_required=True,
     )
     purpose: str | None = option("The purpose of the release, in words.", "TEXT", needs="ledger")
@@ -409,3 +469,9 @@ class LedgerOptions:
         needs="ledger",
     )
     dataset: str | None = option("The name of the dataset, as in the budget.", "NAME", TEXT, needs="ledger")
+    part: str | None = option(
+        "The part of the budget that pays, which 'discreet budget part' makes. By default what is in no part.",
+        "NAME",
+        TEXT,
+        needs="ledger",
+    )

@@ -1,34 +1,47 @@
 """Render the site of a charts file: every page and every file to download.
 
 jinja2 renders the pages from `templates/` with autoescape, and markdown-it renders the statement. A site depends on the
-ledger and on the titles and notes of the charts file alone. A page loads nothing from elsewhere. Each list is one table
-with SVG bars in its cells, so pointers, screen readers, printers and narrow screens all get the same content. The
-script only hides the groups that are not chosen.
+ledger and on the language, titles and notes of the charts file alone. A page loads nothing from elsewhere. Each list is
+one table with SVG bars in its cells, so pointers, screen readers, printers and narrow screens all get the same content.
+The script only hides what a search does not find.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, partial
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.labels import sort_key
+from discreet.language import ENGLISH, Language
 from discreet.ledger.ledger import Ledger
+from discreet.publish.chart_source import name_source
 from discreet.publish.charts_file import Chart, ChartsFile
-from discreet.publish.editions import Edition, is_withheld, read_record
+from discreet.publish.editions import Edition, is_withheld, read_record, spell_moment
+from discreet.publish.pictures import draw_pictures, is_drawable
+from discreet.publish.trends import describe_trend, find_list
 from discreet.release.formats import format_csv
-from discreet.release.grouped import GroupedRelease, count_groups, name_group
+from discreet.release.grouped import AnyRelease, GroupedRelease, count_groups, name_group
 from discreet.release.registry import entry_to_yaml, write_registry_entry
-from discreet.release.release import Release, describe_size
-from discreet.release.statement import make_subject, promise_to_people, write_statement
-from discreet.text import count_with_commas, decimal, decimal_above, hash_for_policy, printable, round_up
+from discreet.release.release import Release, counts_people, describe_size
+from discreet.release.statement import (
+    bound_belief,
+    make_subject,
+    promise_of_ledger,
+    promise_to_people,
+    write_statement,
+)
+from discreet.text import hash_for_policy, printable
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 _SHOWN_PERIODS = 12
 """A page links to this many periods, a year of months; links to earlier ones are folded away."""
@@ -36,13 +49,11 @@ _SHOWN_PERIODS = 12
 _BAR_LENGTH = 1000
 """Width of the view box of a bar in `list.html`. Bars are about 400 pixels wide, so a rounded unit is below a pixel."""
 
-_TOO_NOISY = "too noisy to publish"
-"""The words in the place of a list that is withheld."""
+_CHIPS = 12
+"""A card shows the items of a list without an order if there are at most this many, all of them."""
 
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June", "July"),
-    *("August", "September", "October", "November", "December"),
-)
+_SEARCHED = 20
+"""A page with more items than this, or with groups, has a search box."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +91,11 @@ class Site:
     charts: Sequence[ChartPages]
     ledger: Ledger | None
 
+    @property
+    def language(self) -> Language:
+        """The language of all texts."""
+        return self.file.language
+
 
 @dataclass(frozen=True)
 class Earlier:
@@ -92,48 +108,99 @@ class Earlier:
 def make_site(file: ChartsFile, ledger: Ledger) -> Site:
     """Return the site of all releases that a ledger holds for the charts of a file."""
     entries = ledger.history()
-    records = [(chart, read_record(entries, chart)) for chart in file.charts]
+    withdrawals = ledger.withdrawals()
+    records = [(chart, read_record(entries, chart, withdrawals)) for chart in file.charts]
     return Site(file, [ChartPages(chart, record.editions) for chart, record in records if record.editions], ledger)
 
 
 def list_files(site: Site) -> dict[str, str]:
-    """Return the text of every file of a site, keyed by its path in the site."""
+    """Return the text of every file of a site without its pictures, keyed by its path in the site."""
     from markdown_it import MarkdownIt
 
     style, script = (files(__package__).joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    language = site.language
     render_page = partial(
         render,
+        language=language,
         site_title=site.file.title,
         style=style,
         style_hash=hash_for_policy(style),
         script=script,
         script_hash=hash_for_policy(script),
-        protection=_describe_protection(site.ledger),
+        protection=_describe_protection(site.ledger, language),
     )
     texts = _write_statements(site)
     # Headings, lists, paragraphs and code are rendered, and everything else stays text: a title or a unit can be any
     # text, so it must not become a link, an image or a tag.
-    markdown = MarkdownIt("zero", {"html": False}).enable(["heading", "list", "backticks"])
+    markdown = MarkdownIt("zero", {"html": False}).enable(["heading", "list", "backticks", "table"])
     statement = markdown.render(texts["statement.md"])
-    texts["statement.html"] = render_page("statement.html", title="Statement", statement=statement)
-    cards = [_describe_card(pages) for pages in site.charts]
-    texts["index.html"] = render_page("index.html", title=site.file.title, note=site.file.note, cards=cards)
+    texts["statement.html"] = render_page(
+        "statement.html", title=language.text("site.statement"), statement=statement, own=None
+    )
+    cards = [_describe_card(pages, language) for pages in site.charts]
+    texts["index.html"] = render_page(
+        "index.html", title=site.file.title, note=site.file.note, cards=cards, own=_promise_of_any(site)
+    )
     for pages in site.charts:
         for place, edition in enumerate(pages.editions):
-            page = render_page("chart.html", **_describe_edition(pages, place))
+            page = render_page("chart.html", **_describe_edition(site, pages, place))
             texts[pages.name_file(edition, ".html")] = page
             if edition is pages.latest:
                 texts[f"{pages.chart.id}.html"] = page
-            shown = edition.shown_part(pages.chart)
+            shown, notice = edition.shown_part(pages.chart), edition.describe_notice(pages.chart)
+            said = edition.describe_notice(pages.chart, language) or ""
             if shown is not None:
                 texts[f"data/{pages.name_file(edition, '.csv')}"] = format_csv(shown) + "\n"
-                texts[f"data/{pages.name_file(edition, '.json')}"] = shown.to_json(indent=2) + "\n"
+                data = json.loads(shown.to_json()) | ({} if notice is None else {"notice": notice})
+                texts[f"data/{pages.name_file(edition, '.json')}"] = (
+                    shown.to_json(indent=2) if notice is None else json.dumps(data, indent=2)
+                ) + "\n"
+            elif edition.withdrawal is not None:
+                # The files keep their names: who reads them regularly finds the notice.
+                texts[f"data/{pages.name_file(edition, '.csv')}"] = f"notice\n{_quote_cell(notice or '')}\n"
+                texts[f"data/{pages.name_file(edition, '.json')}"] = json.dumps({"notice": notice}, indent=2) + "\n"
+            if notice is not None:
+                texts[f"data/{pages.name_file(edition, '.notice.txt')}"] = f"{printable(said)}\n"
     return texts
 
 
-def render(template: str, **values: Any) -> str:
-    """Render a file of `templates/`. Every value is escaped unless the template marks it as safe."""
-    return _open_templates().get_template(template).render(values)
+def list_pictures(site: Site, old: Path) -> dict[str, bytes]:
+    """Return the pictures of a site, keyed by their path in it; those of the site at `old` that are the same are kept.
+
+    A rehearsal has none.
+    """
+    shown = {}
+    for pages in site.charts:
+        for edition in pages.editions:
+            release = _find_drawn(site, pages.chart, edition)
+            if release is not None:
+                title = ", ".join(filter(None, [pages.chart.title, site.language.period(edition.period)]))
+                shown[f"data/{pages.name_file(edition, '')}"] = title, release
+    return draw_pictures(shown, site.language, old)
+
+
+def _find_drawn(site: Site, chart: Chart, edition: Edition) -> AnyRelease | None:
+    """Return the release that the picture of an edition shows, None if it has no picture."""
+    shown = edition.shown_part(chart)
+    has_picture = shown is not None and site.ledger is not None and site.file.has_pictures and is_drawable(shown)
+    return shown if has_picture else None
+
+
+def render(template: str, language: Language = ENGLISH, **values: Any) -> str:
+    """Render a file of `templates/` in a language. Every value is escaped unless the template marks it as safe."""
+    return (
+        _open_templates()
+        .get_template(template)
+        .render(values, lang=language.code, t=partial(_tell, language), spell=language.spell)
+    )
+
+
+def _tell(language: Language, key: str, **fields: Any) -> Markup:
+    """Return a text of the catalogue as HTML; a field that is HTML already stays as it is."""
+    from markupsafe import escape
+
+    spelled = {name: language.spell(value) for name, value in fields.items()}
+    return escape(language.template(key, fields.get("count"))).format(**spelled)
 
 
 @cache
@@ -150,162 +217,254 @@ def _open_templates() -> Environment:
     )
 
 
-def _describe_protection(ledger: Ledger | None) -> dict[str, str] | None:
+def _describe_protection(ledger: Ledger | None, language: Language) -> dict[str, str] | None:
     """Return the facts about privacy that stand on every page, None for a rehearsal."""
     if ledger is None:
         return None
-    budget, person = ledger.budget, f"any single one of the {printable(ledger.budget.unit)}"
+    account = ledger.account
     # Under swap adjacency the set of users is public, so only their rows are hidden.
-    is_membership_hidden = budget.adjacency == "add-remove"
-    lists = "all lists that are ever charged to this budget"
-    beside = "" if budget.delta is None else f" and delta = {decimal_above(budget.delta)}"
+    is_added = account.budget.adjacency == "add-remove"
+    secret = "site.secret_added" if is_added else "site.secret_replaced"
     return {
-        "secret": f"whether {person} is in the data" if is_membership_hidden else f"what the rows of {person} are",
-        "promise": promise_to_people(budget.epsilon, budget.delta or Fraction(0), budget.adjacency, lists),
-        "terms": f"epsilon = {decimal_above(budget.epsilon)}{beside}",
-        "spent": decimal_above(ledger.spent),
+        "secret": language.text(secret, unit=printable(account.budget.unit)),
+        "together": promise_of_ledger(account, language),
     }
+
+
+def _promise_of(release: AnyRelease, language: Language) -> str:
+    """Return the promise of one release by itself."""
+    terms, seen = release.guarantee, "seen.lists" if isinstance(release, GroupedRelease) else "seen.list"
+    return promise_to_people(terms.epsilon, terms.delta, terms.adjacency, language.text(seen), language)
+
+
+def _promise_of_edition(edition: Edition, language: Language) -> str:
+    """Return the promise of an edition: of a correction that of all releases of the period, which were all public."""
+    if not edition.earlier or edition.entry is None:
+        return _promise_of(edition.release, language)
+    entries, seen = (*edition.earlier, edition.entry), language.text("seen.replaced")
+    epsilon = sum((each.epsilon for each in entries), Fraction(0))
+    delta = sum((each.delta for each in entries), Fraction(0))
+    return promise_to_people(epsilon, delta, edition.release.guarantee.adjacency, seen, language)
+
+
+def _name_period(edition: Edition, language: Language) -> str:
+    """Return the period of an edition as links name it, with a mark if it was withdrawn or corrected."""
+    name = language.period(edition.period) or language.text("site.once")
+    if edition.withdrawal is not None:
+        return f"{name} ({language.text('site.withdrawn')})"
+    return f"{name} ({language.text('site.mended')})" if edition.earlier else name
+
+
+def _promise_of_any(site: Site) -> str | None:
+    """Return the promise of any one release of a site: that of the one which says most about a person."""
+    releases = {
+        (each.release.guarantee.epsilon, each.release.guarantee.delta): each.release
+        for pages in site.charts
+        for each in pages.editions
+    }
+    if not releases:
+        return None
+    terms = releases[max(releases, key=lambda both: bound_belief(*both))].guarantee
+    # A delta of any release leaves a bound on guesses alone, for all of them.
+    delta = max(delta for _, delta in releases)
+    seen = site.language.text("seen.any")
+    return promise_to_people(terms.epsilon, delta, terms.adjacency, seen, site.language)
 
 
 def _write_statements(site: Site) -> dict[str, str]:
     """Return the statements about the latest release of each chart, as Markdown and as registry entries in YAML."""
-    texts = [f"# {printable(site.file.title)}: what is promised"]
+    language = site.language
+    texts = [f"# {language.text('statement.site_title', title=printable(site.file.title))}"]
     entries = []
     for pages in site.charts:
-        chart = pages.chart
-        subject = make_subject(pages.latest.release, site.ledger, pages.latest.entry)
-        if pages.latest.shown_part(chart) is None:
-            subject = replace(subject, quality="The latest list is too noisy to publish: its bound is above the limit.")
+        chart, latest = pages.chart, pages.latest
+        find_subject = partial(make_subject, latest.release, site.ledger, latest.entry, name_source(chart))
+        subject, english = find_subject(language), find_subject()
+        if latest.shown_part(chart) is None:
+            gone = language.text("statement.too_noisy" if latest.withdrawal is None else "site.withdrawn")
+            subject = replace(subject, quality=gone)
         # The headings of a statement move one level down, below the title of the site.
-        lowered = re.sub("^(#+ )", r"#\1", write_statement(subject), flags=re.MULTILINE)
-        texts.append(lowered.replace("## ", f"## {printable(chart.title)}: ", 1))
+        notices = [
+            f"- {language.period(each.period) or chart.title}: {notice}"
+            for each in pages.editions
+            if (notice := each.describe_notice(chart, language))
+        ]
+        told = write_statement(subject, "statement.site_registry")
+        lowered = re.sub("^(#+ )", r"#\1", told, flags=re.MULTILINE)
+        name = ", ".join(filter(None, [printable(chart.title), language.period(latest.period)]))
+        texts.append(lowered.replace("## ", f"## {name}: ", 1))
+        if notices:
+            texts.append("\n".join([f"### {language.text('statement.changed')}", "", *map(printable, notices)]))
         answers = {"basic.name": chart.title, "deployment_model.release_type": "One release"}
         if chart.note is not None:
             answers["basic.description"] = chart.note
         if chart.unit is not None:
             answers["deployment_model.release_type"] = "Many releases"
             answers["deployment_model.release_type_details"] = f"One release for each {chart.get('every')}."
-        entries.append(entry_to_yaml(write_registry_entry(subject, answers)))
+        entries.append(entry_to_yaml(write_registry_entry(english, answers)))
     if not entries:
-        texts.append("Nothing is released yet.")
+        texts.append(language.text("site.nothing"))
     return {"statement.md": "\n\n".join(texts) + "\n", "statement.yaml": "---\n".join(entries) or "[]\n"}
 
 
-def _describe_card(pages: ChartPages) -> dict[str, Any]:
+def _describe_card(pages: ChartPages, language: Language) -> dict[str, Any]:
     """Return the values of the card of a chart: a few items, of the first group where there are groups, and facts."""
-    release, group, facts = pages.latest.shown_part(pages.chart), "", []
-    if pages.latest.period:
-        facts.append(name_period(pages.latest.period))
-    if isinstance(pages.latest.release, GroupedRelease):
-        facts.append(count_groups(len(pages.latest.release)))
+    latest = next((each for each in pages.editions[::-1] if each.withdrawal is None), pages.latest)
+    release, group, facts = latest.shown_part(pages.chart), None, []
+    if latest.period:
+        facts.append(language.period(latest.period))
+    if isinstance(latest.release, GroupedRelease):
+        facts.append(count_groups(len(latest.release), language))
     if isinstance(release, GroupedRelease):
         first, release = next(iter(release.items()))
-        group = f"{name_group(first)}: "
-    earlier = len(pages.editions) - 1
-    if earlier:
-        facts.append(f"{earlier} earlier {'period' if earlier == 1 else 'periods'}")
-    items = [] if release is None else list(release)
-    few = (
-        _TOO_NOISY
-        if release is None
-        else f"{group}{', '.join(map(printable, items[:3]))}{' ...' if len(items) > 3 else ''}"
-    )
-    return {"chart": pages.chart, "few": few, "facts": ", ".join(facts)}
+        group = name_group(first)
+    if latest is not pages.latest:
+        facts.append(_name_period(pages.latest, language))
+    if earlier := len(pages.editions) - 1:
+        facts.append(language.text("site.earlier", count=earlier))
+    card = {"chart": pages.chart, "facts": ", ".join(facts), "group": group, "items": [], "more": ""}
+    if release is None:
+        withdrawn = latest.withdrawal is not None
+        return {**card, "more": language.text("site.withdrawn" if withdrawn else "site.too_noisy")}
+    items = list(map(printable, release))
+    if release.counts is None and release.order is None:
+        # The first few of a list without an order would look like the best few.
+        few = items if len(items) <= _CHIPS else []
+        return {**card, "items": few, "more": "" if few else language.text("site.no_order", count=len(items))}
+    more = len(items) - 3
+    return {**card, "items": items[:3], "more": language.text("site.more_items", count=more) if more > 0 else ""}
 
 
-def _describe_edition(pages: ChartPages, place: int) -> dict[str, Any]:
+def _describe_edition(site: Site, pages: ChartPages, place: int) -> dict[str, Any]:
     """Return the values of the page of one edition."""
-    edition, chart = pages.editions[place], pages.chart
+    edition, chart, language = pages.editions[place], pages.chart, site.language
     before = pages.editions[place - 1] if place else None
-    if isinstance(edition.release, Release):
-        group_columns = ""
-        lists = [{"group": None, **_describe_shown(chart, edition.release, before, None)}]
+    shown = edition.shown_part(chart)
+    group_columns = ""
+    lists: list[dict[str, Any]] = []
+    if edition.withdrawal is not None:
+        releases: list[tuple[Any, Release]] = []
+    elif isinstance(edition.release, Release):
+        releases = [(None, edition.release)]
     else:
-        group_columns = " and ".join(edition.release.names)
-        lists = [
-            {"group": name_group(group), **_describe_shown(chart, release, before, group)}
-            for group, release in edition.release.items()
-        ]
-    # The sentence about the shortfall stands below the list.
-    said = set(edition.release.describe_shortfall())
-    lines = [line for line in edition.release.notes() if line not in said]
-    if said and isinstance(edition.release, GroupedRelease):
+        group_columns = language.join(edition.release.names)
+        releases = list(edition.release.items())
+    recent = pages.editions[max(0, place + 1 - _SHOWN_PERIODS) : place + 1]
+    for group, release in releases:
+        view = _describe_shown(chart, release, before, group, language)
+        # Lines of all groups on all pages would take most of the site.
+        has_trend = not view["withheld"] and (group is None or edition is pages.latest)
+        trend = describe_trend(chart, recent, group, language) if has_trend else None
+        name = None if group is None else name_group(group)
+        items = " ".join(row["label"] for row in view.get("rows", ()))
+        lists.append({"group": name, "find": f"{name} {items}", "trend": trend, **view})
+    lines = edition.release.remarks(language) if edition.withdrawal is None else []
+    if edition.release.guarantee.shortfall_epsilon and isinstance(edition.release, GroupedRelease) and lists:
         elsewhere = edition.release.groups_per_user < len(lists)
-        about = ", and about the users who count in its group" if elsewhere else ""
-        lines.append(f"the confidence of 95% is for each list by itself{about}")
+        lines.append(language.text("site.confidence_elsewhere" if elsewhere else "site.confidence"))
     if chart.withhold_above is not None:
-        lines.append(
-            f"lists whose bound is above {decimal(chart.withhold_above)} are not published; of all lists, published or "
-            "not, at most 5% are published with a bound that is too small"
-        )
+        lines.append(language.text("site.limit", limit=language.exact(chart.withhold_above)))
     if edition.entry is not None:
-        lines.append(f"released {edition.entry.time.replace('T', ' ').replace('Z', ' UTC')}")
-    # The terms that differ from those of the latest edition are named, as far as the releases tell.
-    was, now = _list_terms(edition.release), _list_terms(pages.latest.release)
+        time, counted = spell_moment(edition.entry.time, chart, language), edition.entry.as_of
+        lines.append(
+            language.text("site.released", time=time)
+            if counted is None
+            else language.text("site.released_in", time=time, period=language.period(edition.entry.period))
+        )
+    captions = list(dict.fromkeys(each["caption"] for each in lists if "caption" in each))
+    if any(each.get("came") or each.get("went") for each in lists):
+        lines.insert(0, language.text("site.chance"))
+    rows = sum(len(each.get("rows", ())) for each in lists)
     return {
         "title": chart.title,
         "note": chart.note,
         "pages": pages,
         "edition": edition,
-        "period": _capitalize(name_period(edition.period)),
-        "is_changed": edition.fingerprint not in (None, chart.fingerprint),
-        "changes": [f"{name} {old}, not {now[name]}" for name, old in was.items() if old != now[name]],
+        "period": _capitalize(language.period(edition.period)),
+        "period_of": partial(_name_period, language=language),
+        "changed": _describe_change(before, edition, language),
         "newest_first": pages.editions[::-1],
         "shown_periods": _SHOWN_PERIODS,
         "group_columns": group_columns,
         "lists": lists,
-        "has_data": edition.shown_part(chart) is not None,
+        "caption": captions[0] if len(captions) == 1 < len(lists) else None,
+        "has_search": len(lists) > 1 or rows > _SEARCHED,
+        "notice": edition.describe_notice(chart, language),
+        "is_withdrawn": edition.withdrawal is not None,
+        "has_data": shown is not None or edition.withdrawal is not None,
+        "has_pictures": _find_drawn(site, chart, edition) is not None,
+        "own": None if edition.withdrawal is not None else _promise_of_edition(edition, language),
         "terms": [f"{_capitalize(line.removesuffix('.'))}." for line in lines],
     }
 
 
-def _describe_shown(chart: Chart, release: Release, before: Edition | None, group: Any) -> dict[str, Any]:
+def _describe_shown(
+    chart: Chart, release: Release, before: Edition | None, group: Any, language: Language
+) -> dict[str, Any]:
     """Return the values of `list.html` for a list, or for the notice in the place of a list that is withheld."""
-    if is_withheld(chart, release):
-        ahead = release.listing.bound.removeprefix("at most ")
-        notice = f"an item left out may be ahead of an item on the list by {ahead}"
-        return {"withheld": f"{_capitalize(_TOO_NOISY)}: {notice}."}
-    return describe_list(release, _find_earlier(chart, before, group))
+    if release.shortfall is not None and is_withheld(chart, release):
+        ahead = release.shortfall.spell_upper(counts_people(release.guarantee), language)
+        return {"withheld": language.text("site.withheld", ahead=ahead)}
+    return describe_list(release, _find_earlier(chart, before, group, language), language)
 
 
-def _find_earlier(chart: Chart, before: Edition | None, group: Any) -> Earlier | None:
+def _find_earlier(chart: Chart, before: Edition | None, group: Any, language: Language) -> Earlier | None:
     """Return the list of the same group in the edition before; None if that edition shows no such list."""
-    if before is None or before.period is None:
-        return None
-    release: Any = before.release
-    if isinstance(release, GroupedRelease) != (group is not None):
-        return None
-    if isinstance(release, GroupedRelease):
-        release = release.releases.get(group)
-    if release is None or is_withheld(chart, release):
-        return None
-    return Earlier(release, name_period(before.period))
+    release = None if before is None or before.period is None else find_list(chart, before, group)
+    return None if before is None or release is None else Earlier(release, language.period(before.period))
 
 
-def _list_terms(release: Any) -> dict[str, str]:
-    """Return the terms of a release that a page names if they have changed."""
-    asked, guarantee = getattr(release, "asked", None), release.guarantee
+def _describe_change(before: Edition | None, edition: Edition, language: Language) -> str | None:
+    """Return a sentence on the settings that changed with an edition; None if none did, or if nobody knows."""
+    if before is None or None in (before.fingerprint, edition.fingerprint) or before.fingerprint == edition.fingerprint:
+        return None
+    was, now = (_list_terms(each.release, language) for each in (before, edition))
+    told = [
+        language.text("change.one", name=language.text(key), now=now[key], before=was[key])
+        for key in now
+        if now[key] != was[key]
+    ]
+    # The condition, the columns and the period of the events are in the fingerprint and not in the release.
+    changes = "; ".join(told) or language.text("change.unseen")
+    return language.text("change.said", earlier=language.period(before.period), changes=changes)
+
+
+def _list_terms(release: Any, language: Language) -> dict[str, str]:
+    """Return the terms of a release that a page names if they have changed, by their key in the catalogue."""
+    guarantee, first = release.guarantee, next(iter(release.values())) if isinstance(release, GroupedRelease) else None
+    asked, d = getattr(release, "asked", None), (first or release).d
+    is_added = guarantee.adjacency == "add-remove"
+
+    def spell_part(part: Fraction) -> str:
+        return language.rounded(part) if part else language.text("change.none")
+
     return {
-        "k": str(release.k if asked is None else asked),
-        "epsilon": round_up(guarantee.epsilon),
-        "mechanism": repr(guarantee.mechanism),
-        "counts": "with" if guarantee.counts_epsilon else "without",
+        "change.k": str(language.spell(release.k if asked is None else asked)),
+        "change.d": language.text("change.found") if d is None else str(language.spell(d)),
+        "change.groups": language.text("change.none") if first is None else str(language.spell(len(release))),
+        "change.epsilon": language.rounded(guarantee.epsilon),
+        "change.counts": spell_part(guarantee.counts_epsilon),
+        "change.shortfall": spell_part(guarantee.shortfall_epsilon),
+        "change.delta": spell_part(guarantee.delta),
+        "change.adjacency": language.text("change.added" if is_added else "change.replaced"),
+        "change.person": language.above(guarantee.sensitivity.up),
+        "change.mechanism": repr(guarantee.mechanism),
     }
 
 
-def describe_list(release: Release, earlier: Earlier | None) -> dict[str, Any]:
+def describe_list(release: Release, earlier: Earlier | None, language: Language = ENGLISH) -> dict[str, Any]:
     """Return the values of `list.html`: the rows of a list, and the items that came and went since the one before."""
     came = [] if earlier is None else _find_missing(release.items, earlier.release.items)
     went = [] if earlier is None else _find_missing(earlier.release.items, release.items)
     new = {sort_key(item) for item in came}
     earlier_counts = None if earlier is None else earlier.release.counts
-    caption = f"{describe_size(release)}, {release.listing.describe_order()}."
+    caption = f"{describe_size(release, language)}, {release.listing.describe_order(language)}."
     if release.counts is not None:
-        caption += " The line over a bar is where the number without noise lies, with a chance of at least 95%."
+        caption += f" {language.text('site.line')}"
     view = {
         "withheld": None,
         "caption": caption,
-        "shortfall": " ".join(release.describe_shortfall()),
+        "shortfall": " ".join(release.describe_shortfall(language)),
         "is_ordered": release.order is not None,
         "has_counts": release.counts is not None,
         "has_earlier_counts": earlier_counts is not None,
@@ -338,37 +497,24 @@ def describe_list(release: Release, earlier: Earlier | None) -> dict[str, Any]:
                 "width": abs(value - zero),
                 "low": low,
                 "high": high,
-                "value": count_with_commas(count.value),
-                "interval": f"{count_with_commas(count.low)} to {count_with_commas(count.high)}",
-                "before": count_with_commas(before[key].value) if key in before else None,
+                "value": language.spell(count.value),
+                "interval": language.text("interval", low=count.low, high=count.high),
+                "before": language.spell(before[key].value) if key in before else None,
             }
         )
     return {**view, "rows": rows}
-
-
-def name_period(period: str | None) -> str:
-    """Return a period in words, and an empty text for None.
-
-    Examples
-    --------
-    >>> name_period("2026-10"), name_period("2026-W05"), name_period("2026-Q1"), name_period("2026-01-31")
-    ('October 2026', 'week 5 of 2026', 'quarter 1 of 2026', '31 January 2026')
-    """
-    year, _, rest = (period or "").partition("-")
-    month, _, day = rest.partition("-")
-    if re.fullmatch("W[0-9]+", rest):
-        return f"week {int(rest[1:])} of {year}"
-    if re.fullmatch("Q[0-9]", rest):
-        return f"quarter {rest[1:]} of {year}"
-    if not month:
-        return year
-    return f"{int(day)} {_MONTHS[int(month) - 1]} {year}" if day else f"{_MONTHS[int(month) - 1]} {year}"
 
 
 def _find_missing(items: Iterable[Any], others: Iterable[Any]) -> list[Any]:
     """Return the items that are not among others; labels are compared as in a release."""
     known = {sort_key(item) for item in others}
     return [item for item in items if sort_key(item) not in known]
+
+
+def _quote_cell(text: str) -> str:
+    """Return a text as a cell of a CSV file."""
+    quoted = printable(text).replace('"', '""')
+    return f'"{quoted}"'
 
 
 def _capitalize(text: str) -> str:

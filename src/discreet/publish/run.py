@@ -3,27 +3,30 @@
 A period is charged before it is drawn and stored before it is shown, and a chart that fails does not stop the others.
 The cost of a release is that of the same request on an empty table, so pricing reads the charts file, the ledger and
 public lists, and no events. A rehearsal reads neither the events nor the ledger: made-up events follow from the charts
-file and public lists alone. They all meet the condition and lie in the period, so a rehearsal tests neither;
-`discreet check` does. Reports hold public facts only: charts, periods, request ids and costs.
+file and public lists alone, one of which can be in the database of the events. They all meet the condition and lie in
+the period, so a rehearsal tests neither; `discreet check` does. Reports hold public facts only: charts, periods,
+request ids and costs.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from discreet.errors import Error, InvalidValueError, LedgerError, quote
-from discreet.ledger.account import Budget, Composition
+from discreet.ledger.account import Budget, Composition, Spending
 from discreet.ledger.charges import open_charge
 from discreet.ledger.ledger import Ledger
 from discreet.mechanisms.discovery import delta_warning
 from discreet.publish.chart_source import (
+    fetch_domain,
     has_lists_in_database,
     list_public_options,
     list_terms,
@@ -41,8 +44,7 @@ from discreet.publish.editions import (
     read_record,
 )
 from discreet.publish.pages import ChartPages, Site
-from discreet.release.padding import Padding
-from discreet.release.topk import Delivery, make_any_request, top_k
+from discreet.release.topk import Padding, deliver_release, make_any_request, top_k
 from discreet.sources.base import GroupedSource
 from discreet.sources.discovered import UnlistedGroups
 from discreet.sources.events.group_columns import read_by
@@ -84,8 +86,10 @@ class ChartPrice:
     error
         The reason for a missing cost, or for a period that is not released.
     lasts
-        The number of further periods that the budget allows after this run if all charts go on; None for a chart
-        without periods.
+        The number of further periods that the budget allows after this run if all charts go on, in a budget that
+        renews within its current period; None for a chart without further periods.
+    coming
+        In a budget that renews, the number of further periods that will be due within its current period, else None.
     """
 
     chart: Chart
@@ -94,6 +98,7 @@ class ChartPrice:
     cost: Composition | None
     error: Error | None = None
     lasts: int | None = None
+    coming: int | None = None
 
     @property
     def charged_again(self) -> list[str]:
@@ -109,32 +114,43 @@ class ChartPrice:
 
 @dataclass(frozen=True)
 class Price:
-    """The cost of a run: its charts, the budget, and the cost of all earlier releases."""
+    """The cost of a run: its charts, the budget, and the cost of all earlier releases of the same period of the budget.
+
+    `spending` is that cost by parts, and `period` that period, None for a budget that does not renew.
+    """
 
     charts: tuple[ChartPrice, ...]
     budget: Budget
-    spent: Composition
+    spending: Spending
+    period: str | None = None
 
     @property
     def run(self) -> Composition:
         """The composed cost of all releases of this run."""
-        total = Composition()
-        for row in self.charts:
-            if row.cost is not None:
-                times, cost = len(row.due), row.cost
-                total = total.plus(Composition(times * cost.epsilon, times * cost.rho, times * cost.delta))
-        return total
+        return self._add_run(self.spending.renewed()).cost
+
+    @property
+    def after(self) -> Spending:
+        """The spending after this run."""
+        return self._add_run(self.spending)
 
     @property
     def fits(self) -> bool:
         """True if the budget allows all releases of this run."""
-        return self.budget.fits(self.spent.plus(self.run))
+        return self.after.fits
 
     @property
     def left(self) -> Fraction:
         """The epsilon that is left after this run."""
-        after = self.spent.plus(self.run).spent(self.budget.conversion_delta)
-        return max(Fraction(0), self.budget.epsilon - after)
+        return self.after.left()
+
+    def _add_run(self, spending: Spending) -> Spending:
+        for row in self.charts:
+            if row.cost is not None:
+                times, cost = len(row.due), row.cost
+                cost = Composition(times * cost.epsilon, times * cost.rho, times * cost.delta)
+                spending = spending.plus(row.chart.get("part"), cost)
+        return spending
 
 
 @dataclass(frozen=True)
@@ -155,8 +171,16 @@ def make_price(charts: Sequence[Chart], ledger: Ledger, moment: datetime, charge
         if name not in [chart.id for chart in charts]:
             raise InvalidValueError(f"charge_again must be the id of a chart of the file, not {quote(name)}")
     entries = ledger.history()
-    rows = [_price_chart(chart, read_record(entries, chart), moment, chart.id in charge_again) for chart in charts]
-    price = Price(tuple(rows), ledger.budget, ledger.composition)
+    withdrawn = ledger.withdrawals()
+    records = [read_record(entries, chart, withdrawn) for chart in charts]
+    rows = [
+        _price_chart(chart, record, moment, chart.id in charge_again)
+        for chart, record in zip(charts, records, strict=True)
+    ]
+    account = ledger.account.at(moment)
+    budget = account.budget
+    rows = [_check_part(row, account.spending) for row in rows]
+    price = Price(tuple(rows), budget, account.spending, account.period)
     # Follow the budget as periods end and all charts are released: a heap of the next period of each chart, by the day
     # after it.
     coming: list[tuple[date, int, Unit, Composition]] = []
@@ -165,17 +189,32 @@ def make_price(charts: Sequence[Chart], ledger: Ledger, moment: datetime, charge
         if unit is not None and row.cost is not None:
             first = find_day_after(unit, find_last_ended(unit, moment, row.chart.get("zone")))
             first = max(first, row.chart.first or first)
+            if row.chart.last is not None and first > row.chart.last:
+                continue
             heapq.heappush(coming, (find_day_after(unit, first), place, unit, row.cost))
-    total, counts = price.spent.plus(price.run), [0] * len(price.charts)
-    while coming and max(counts) < MOST_PERIODS:
+    total, counts, due = price.after, [0] * len(price.charts), [0] * len(price.charts)
+    goes_on = {place for _, place, _, _ in coming}
+    while coming and max(due) < MOST_PERIODS:
         following, place, unit, cost = heapq.heappop(coming)
-        total = total.plus(cost)
-        if not price.budget.fits(total):
+        # A period is released on the day after it. A budget that renews is followed to the end of its current period.
+        if budget.every is not None and str(UNITS[budget.every].spell(following)) != price.period:
+            continue
+        due[place] += 1
+        total = total.plus(rows[place].chart.get("part"), cost)
+        counts[place] += total.fits
+        if budget.every is None and not total.fits:
             break
-        counts[place] += 1
+        last = rows[place].chart.last
+        if last is not None and following > last:
+            continue
         heapq.heappush(coming, (find_day_after(unit, following), place, unit, cost))
-    lasts = [None if row.chart.unit is None else count for row, count in zip(rows, counts, strict=True)]
-    return replace(price, charts=tuple(replace(row, lasts=last) for row, last in zip(rows, lasts, strict=True)))
+    priced = [
+        replace(row, lasts=counts[place], coming=None if budget.every is None else due[place])
+        if place in goes_on
+        else row
+        for place, row in enumerate(rows)
+    ]
+    return replace(price, charts=tuple(priced))
 
 
 def _price_chart(chart: Chart, record: ChartRecord, moment: datetime, charge_again: bool) -> ChartPrice:
@@ -211,6 +250,15 @@ def _price_chart(chart: Chart, record: ChartRecord, moment: datetime, charge_aga
     return row
 
 
+def _check_part(row: ChartPrice, spending: Spending) -> ChartPrice:
+    """Return a row without a cost, and with the error, if its chart names a part that the ledger does not have."""
+    try:
+        spending.budget_of(row.chart.get("part"))
+    except Error as error:
+        return replace(row, cost=None, error=error)
+    return row
+
+
 def find_cost(chart: Chart) -> Composition:
     """Return the cost of releasing one period of a chart."""
     terms = list_terms(chart)
@@ -224,11 +272,11 @@ def find_cost(chart: Chart) -> Composition:
     return Composition(guarantee.epsilon, guarantee.zcdp, guarantee.delta)
 
 
-def _make_empty_table(chart: Chart) -> Any:
-    """Return a table with the columns of the events and no rows."""
+def _make_empty_table(chart: Chart, types: Mapping[str, Any] = MappingProxyType({})) -> Any:
+    """Return a table with the columns of the events, some of them of known types, and no rows."""
     import pyarrow as pa
 
-    return pa.table({name: pa.array([], kind) for name, kind in _list_columns(chart).items()})
+    return pa.table({name: pa.array([], kind) for name, kind in (_list_columns(chart) | dict(types)).items()})
 
 
 def _list_columns(chart: Chart) -> dict[str, Any]:
@@ -241,8 +289,11 @@ def _list_columns(chart: Chart) -> dict[str, Any]:
     return columns | ({} if given.get("value") is None else {given["value"]: pa.float64()})
 
 
-def release_due(price: Price, ledger: Ledger, report: Report) -> list[Failure]:
-    """Release every due period in the order of the file, and return the charts that failed."""
+def release_due(price: Price, ledger: Ledger, report: Report, as_of: datetime | None = None) -> list[Failure]:
+    """Release every due period in the order of the file, and return the charts that failed.
+
+    `as_of` is the moment whose period a budget that renews is charged for, None for now.
+    """
     failures: list[Failure] = []
     for row in price.charts:
         failure = None if row.error is None else Failure(row.chart.id, None, row.error)
@@ -250,7 +301,7 @@ def release_due(price: Price, ledger: Ledger, report: Report) -> list[Failure]:
         # A chart stops at the first period that fails, because later ones would most likely fail too.
         for period in row.due if row.cost is not None else ():
             try:
-                notes = _release_period(row.chart, row.record, period, ledger, report)
+                notes = _release_period(row.chart, row.record, period, ledger, report, as_of)
             except Exception as error:  # any error ends this chart alone
                 failure = Failure(row.chart.id, period, error)
                 break
@@ -264,8 +315,16 @@ def release_due(price: Price, ledger: Ledger, report: Report) -> list[Failure]:
     return failures
 
 
-def _release_period(chart: Chart, record: ChartRecord, period: str | None, ledger: Ledger, report: Report) -> list[str]:
-    """Release a period, and return the notes of its source."""
+def _release_period(
+    chart: Chart,
+    record: ChartRecord,
+    period: str | None,
+    ledger: Ledger,
+    report: Report,
+    as_of: datetime | None,
+    reason: str | None = None,
+) -> list[str]:
+    """Release a period, and return the notes of its source; with a reason it is a correction."""
     request = record.next_request_id(chart.id, period)
     if record.count_lost(period):
         report("lost", chart=chart.id, period=period, request_id=request)
@@ -275,10 +334,12 @@ def _release_period(chart: Chart, record: ChartRecord, period: str | None, ledge
     padding = Padding(terms.pop("pad_to"))
     padding.add_elapsed(source.opening_seconds())
     purpose = chart.title if period is None else f"{chart.title}, {period}"
-    charge = open_charge(ledger, purpose, request, chart.get("dataset"), source.delta)
+    charge = open_charge(ledger, purpose, request, chart.get("dataset"), source.delta, as_of, chart.get("part"))
     # `read_record` finds the charges of a chart by this.
-    edition = {"chart": chart.id, "period": period, "settings": chart.fingerprint}
-    with Delivery(padding, replace(charge, edition=edition)) as delivery:
+    edition: dict[str, str | None] = {"chart": chart.id, "period": period, "settings": chart.fingerprint}
+    if reason is not None:
+        edition["reason"] = reason
+    with deliver_release(padding, replace(charge, edition=edition)) as delivery:
         delivery.draw(make_any_request(source, **terms))
         # The source is freed before the wait.
         del source
@@ -287,15 +348,69 @@ def _release_period(chart: Chart, record: ChartRecord, period: str | None, ledge
     return notes
 
 
+def price_correction(
+    chart: Chart, period: str | None, reason: str, ledger: Ledger, moment: datetime, draw_again: bool = False
+) -> Price:
+    """Compute the cost of releasing a published period again, which is nothing if this correction was made already.
+
+    A run that was killed after it stored the correction, and is started again, therefore costs nothing. With another
+    reason a correction is drawn once more only with `draw_again`: a new wording alone is no reason to spend.
+    """
+    record, edition = _find_edition(chart, period, ledger)
+    cost, is_shown = find_cost(chart), edition.withdrawal is None
+    is_made = is_shown and edition.reason == reason
+    if is_shown and edition.reason is not None and not is_made and not draw_again:
+        raise InvalidValueError(
+            f"{name_request(chart.id, period)} was corrected before, because {quote(edition.reason)}, and would be "
+            "drawn and charged once more; a reason cannot be reworded. Give `--draw-again` if that is meant"
+        )
+    request = record.next_request_id(chart.id, period)
+    if request in record.other_ids:
+        raise LedgerError(f"request id {quote(request)} is used by another release, which is not of this chart")
+    account = ledger.account.at(moment)
+    account.spending.budget_of(chart.get("part"))
+    row = ChartPrice(chart, record, () if is_made else (period,), cost)
+    return Price((row,), account.budget, account.spending, account.period)
+
+
+def correct_period(price: Price, reason: str, ledger: Ledger, report: Report, as_of: datetime | None = None) -> None:
+    """Release a period again as it was priced by `price_correction`."""
+    for row in price.charts:
+        for period in row.due:
+            for note in _release_period(row.chart, row.record, period, ledger, report, as_of, reason):
+                report("noted", chart=row.chart.id, note=note)
+
+
+def withdraw_period(chart: Chart, period: str | None, reason: str, ledger: Ledger, report: Report) -> None:
+    """Withdraw a published period; nothing if it is withdrawn for this reason already."""
+    _, edition = _find_edition(chart, period, ledger)
+    if edition.withdrawal is None or edition.withdrawal.reason != reason:
+        ledger.withdraw(chart.id, period, reason)
+        report("withdrawn", chart=chart.id, period=period)
+
+
+def _find_edition(chart: Chart, period: str | None, ledger: Ledger) -> tuple[ChartRecord, Edition]:
+    """Return the record of a chart and the edition of a period; raise if the period has no release."""
+    record = read_record(ledger.history(), chart, ledger.withdrawals())
+    for edition in record.editions:
+        if edition.period == period:
+            return record, edition
+    shown = ", ".join(each.period or "once" for each in record.editions[-12:]) or "none"
+    raise InvalidValueError(
+        f"PERIOD must be a released period of {quote(chart.id)}, such as {shown}, not {quote(period or 'once')}"
+    )
+
+
 def make_dummy_site(file: ChartsFile, moment: datetime) -> Site:
     """Return a site of made-up releases, for the periods that would be due if nothing was released before."""
     charts = []
     for chart in file.charts:
         editions = []
         with name_place(f"{file.path.name}, chart {chart.id!r}: "):
+            listed = fetch_domain(chart, _ITEMS)
             for seed, period in enumerate(find_due_periods(chart, moment)[-_PERIODS:]):
                 rng = np.random.default_rng([seed, *chart.id.encode()])
-                source = open_stand_in(chart, _make_events(chart, rng), chart.get("label"))
+                source = open_stand_in(chart, _make_events(chart, rng, listed), chart.get("label"), listed)
                 terms = list_terms(chart)
                 terms.pop("pad_to")
                 editions.append(Edition(period, top_k(source, **terms, rng=rng)))
@@ -304,13 +419,16 @@ def make_dummy_site(file: ChartsFile, moment: datetime) -> Site:
     return Site(file, charts, None)
 
 
-def _make_events(chart: Chart, rng: np.random.Generator) -> Any:
-    """Return a table of made-up events in which some items and some groups are more frequent than others."""
+def _make_events(chart: Chart, rng: np.random.Generator, listed: Any) -> Any:
+    """Return a table of made-up events in which some items and some groups are more frequent than others.
+
+    `listed` are the items of a domain in a database, whose type the items then have; None for other domains.
+    """
     import pyarrow as pa
 
-    if has_lists_in_database(chart):
-        raise InvalidValueError("domain and groups must be in files for a rehearsal, which opens no database")
-    given, empty = chart.settings["events"], open_stand_in(chart, _make_empty_table(chart), None)
+    given = chart.settings["events"]
+    own = {} if listed is None else {given["item"]: listed.schema.field(0).type}
+    empty = open_stand_in(chart, _make_empty_table(chart, own), None, None if listed is None else listed.select([0]))
     domain, discover = list_public_options(chart)["domain"], chart.get("discover")
     if discover is not None:
         items = [
@@ -321,6 +439,8 @@ def _make_events(chart: Chart, rng: np.random.Generator) -> Any:
             }.get(discover.get("kind"), f"item {number + 1}")
             for number in range(50)
         ]
+    elif listed is not None:
+        items = listed.column(0).to_pylist()
     elif isinstance(domain, Integers):
         items = [str(domain.lo + number) for number in range(min(domain.d, _ITEMS))]
     else:
@@ -348,4 +468,5 @@ def _make_events(chart: Chart, rng: np.random.Generator) -> Any:
     if given.get("value") is not None:
         low, high = (float(each) for each in given["clip"])
         columns[given["value"]] = rng.uniform(low, high, _ROWS).round(2).tolist()
-    return pa.table({name: pa.array(columns[name], kind) for name, kind in _list_columns(chart).items()})
+    types = _list_columns(chart) | own
+    return pa.table({name: pa.array(columns[name], kind) for name, kind in types.items()})

@@ -4,8 +4,6 @@ The site is a symbolic link to a folder beside it. A new site is written into a 
 one step, so a reader always finds the old site or the new one. The replaced folder stays for a while, for readers who
 are in it. If links cannot be made, the site is a folder: on Linux it is exchanged in one step; elsewhere it is moved
 aside first, and for a moment there is no site.
-
-A lock is an SQLite transaction on a file of its own, so it ends with the process, even if the process is killed.
 """
 
 from __future__ import annotations
@@ -15,20 +13,20 @@ import os
 import re
 import secrets
 import shutil
-import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import InvalidValueError, LedgerError
+from discreet.errors import InvalidValueError
+from discreet.ledger.file_store import hold_lock
 
 KEPT_SECONDS = 60
 """A replaced folder is kept for this long, which lets a reader who opened it read all of its files."""
 
 MARK = ".discreet-site"
-"""Name of an empty file that marks a folder as a site written by discreet."""
+"""Name of a file that marks a folder as a site written by discreet; it holds the head of the ledger at that time."""
 
 
 def check_site(out: Path) -> None:
@@ -58,7 +56,11 @@ def is_in_site(path: Path, out: Path) -> bool:
 
 
 def write_site(
-    out: Path, files: dict[str, str], wait: float = 600, report: Callable[..., None] = lambda *_, **__: None
+    out: Path,
+    files: Mapping[str, str | bytes],
+    wait: float = 600,
+    report: Callable[..., None] = lambda *_, **__: None,
+    mark: str = "",
 ) -> bool:
     """Replace the site at `out` by the given files.
 
@@ -67,11 +69,13 @@ def write_site(
     out
         The path of the site.
     files
-        The text of each file, keyed by its path in the site.
+        The text or the bytes of each file, keyed by its path in the site.
     wait
         The longest time in seconds to wait for another process that writes the same site.
     report
         Is told of a wait.
+    mark
+        The text of the file that marks the folder as a site.
 
     Returns
     -------
@@ -79,17 +83,17 @@ def write_site(
         True if the new site took the place of the old one in one step.
     """
     check_site(out)
-    with _hold_lock(out, "out", wait, report):
+    with hold_lock(out, "out", wait, report):
         # Another process may have changed `out` during the wait.
         check_site(out)
         folder = _name_draft(out)
         try:
             folder.mkdir()
-            for name, text in {MARK: "", **files}.items():
+            for name, content in {MARK: mark, **files}.items():
                 path = folder / name
                 path.parent.mkdir(exist_ok=True)
-                with path.open("x", encoding="utf-8", newline="\n") as file:
-                    file.write(text)
+                with path.open("xb") as file:
+                    file.write(content if isinstance(content, bytes) else content.encode())
                     file.flush()
                     os.fsync(file.fileno())
             at_once = _put_in_place(folder, out)
@@ -154,56 +158,3 @@ def _name_draft(out: Path, ending: str = "") -> Path:
 
 def _is_draft(name: str, out: Path) -> bool:
     return re.fullmatch(rf"\.{re.escape(out.name)}-[0-9a-f]{{16}}(\.link|\.old)?", name) is not None
-
-
-@contextmanager
-def lock_publishing(ledger: Path, wait: float, report: Callable[..., None]) -> Iterator[None]:
-    """Hold the lock of a ledger, so that no other run takes a period that is being drawn for a lost one."""
-    # Two names of one ledger must share a lock.
-    with _hold_lock(Path(os.path.realpath(ledger)), "ledger", wait, report):
-        yield
-
-
-def find_lock(path: Path) -> Path:
-    """Return the file that is locked for `path`."""
-    return path.with_name(f".{path.name}.publish-lock")
-
-
-@contextmanager
-def _hold_lock(path: Path, name: str, wait: float, report: Callable[..., None]) -> Iterator[None]:
-    """Hold the lock of a file or folder, after waiting at most `wait` seconds for another run.
-
-    `name` is the setting that names the file or folder, for errors.
-    """
-    file = find_lock(path)
-    refused = InvalidValueError(f"{name} must be in a folder that can be written, and that of {path.name} cannot")
-
-    def try_lock() -> bool:
-        try:
-            connection.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
-                return False
-            raise refused from None
-        return True
-
-    try:
-        # The lock is for those who may write what it guards: the owner, and a group that shares it.
-        guarded = path if path.is_file() else path.parent
-        mode = 0o600 | (guarded.stat().st_mode & 0o060)
-        os.close(os.open(file, os.O_CREAT | os.O_RDWR, mode))
-        with suppress(OSError):
-            file.chmod(mode)
-        connection = sqlite3.connect(file, timeout=0, isolation_level=None)
-    except (OSError, sqlite3.Error):
-        raise refused from None
-    with closing(connection):
-        if not try_lock():
-            report("waiting", on="budget" if name == "ledger" else "site", seconds=wait)
-            connection.execute(f"PRAGMA busy_timeout = {int(wait * 1000)}")
-            if not try_lock():
-                done = "nothing was drawn" if name == "ledger" else "the site was not written"
-                raise LedgerError(
-                    f"another run of 'discreet publish' is at work on {path.name}; {done}, try again later"
-                )
-        yield

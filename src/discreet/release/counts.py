@@ -107,9 +107,7 @@ def to_score(steps: int, grid: Fraction) -> int | Fraction:
 
 
 def check_counts(grid: Fraction | None, counts: Any, split: Any) -> None:
-    """Raise unless scores on this grid can have counts, and counts are requested in one way only."""
-    if counts is None and split is None:
-        return
+    """Raise unless scores on this grid can have the counts, which must be requested in one way only."""
     if split is not None and not (isinstance(split, str) and split == "auto"):
         raise InvalidValueError(f"split must be 'auto' or left out, not {quote(split)}")
     if counts is not None and split is not None:
@@ -120,15 +118,15 @@ def check_counts(grid: Fraction | None, counts: Any, split: Any) -> None:
         )
 
 
-def split_budget(budget: Fraction, counts: Any, split: Any, everything: bool) -> tuple[Fraction, Fraction]:
-    """Return the epsilon of the selection and of the counts; `everything` is True if the selection is free.
+def split_budget(budget: Fraction, selection: Fraction, counts: Any, split: Any) -> tuple[Fraction, Fraction]:
+    """Return the epsilon of the selection and of the counts.
 
-    With `split` each gets half of the budget, or the counts get all of it where the selection is free.
+    `selection` is the cost of the selection without counts: the budget, or 0 where it is free. With `split` each gets
+    half of the budget, or the counts get all of it where the selection is free.
     """
-    selection = Fraction(0) if everything else budget
     if split is not None:
         return selection / 2, budget - selection / 2
-    return selection, Fraction(0) if counts is None else positive(counts, "counts")
+    return selection, positive(counts, "counts")
 
 
 def make_count_mechanism(

@@ -8,36 +8,45 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
 from discreet.errors import InvalidValueError
 from discreet.exact.entropy import Entropy
+from discreet.mechanisms.partition_selection import PartitionSelection
+from discreet.mechanisms.registry import DEFAULT
+from discreet.mechanisms.tally import Tally
 from discreet.privacy import positive, whole_number
 from discreet.release.counts import CountMechanism, check_counts, make_count_mechanism, split_budget
 from discreet.release.grouped import AnyRelease, GroupedRelease
 from discreet.release.guarantee import Guarantee
-from discreet.release.padding import Workload
 from discreet.release.release import Release
 from discreet.release.request import (
     Asked,
     Drawn,
     Randomness,
     Request,
+    Workload,
     check_group_mechanism,
     check_items,
     check_source_adjacency,
 )
 from discreet.release.shortfall import (
     ShortfallMechanism,
-    check_shortfall,
     find_lead_of_found,
     make_shortfall_mechanism,
     split_shortfall,
 )
 from discreet.sources.arrays.array import ArraySource
-from discreet.sources.discovered import FoundItems, UnlistedGroups, UnlistedSource
+from discreet.sources.discovered import (
+    Discovered,
+    FoundItems,
+    UnlistedGroups,
+    UnlistedSnapshot,
+    UnlistedSource,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,8 +99,7 @@ class DiscoveryRequest:
         with np.errstate(all="ignore"):
             needs_all = self.shortfall_mechanism is not None
             with source.snapshot(draw_key(entropy), with_uncounted=needs_all) as snapshot:
-                kept = [discovery.sample_kept_ranks(entropy, users, items) for users, items in snapshot.runs()]
-                found = snapshot.items(kept)
+                found = find_items(snapshot, discovery, self.k, randomness)
                 # One more than may be released: at least one of the largest scores is then left out.
                 largest = snapshot.largest_scores(self.k + 1) if needs_all else [[] for _ in found]
             releases = [
@@ -132,8 +140,13 @@ class DiscoveryRequest:
         return Release(listed, order, None, self.share, randomness.private, counts, self.k, drawn.chosen, shortfall)
 
 
-def make_discovery_request(source: UnlistedSource, k: Any, epsilon: Any, **terms: Any) -> DiscoveryRequest:
-    """Return the request for partition selection that the arguments of `top_k` describe; `terms` are `Asked`'s."""
+def make_discovery_request(
+    source: UnlistedSource, k: Any, epsilon: Any, discovered: Discovered | None = None, **terms: Any
+) -> DiscoveryRequest:
+    """Return the request for partition selection that the arguments of `top_k` describe; `terms` are `Asked`'s.
+
+    `discovered` are terms of partition selection in place of those of the source.
+    """
     asked = Asked(k, epsilon, **terms)
     if asked.sensitivity is not None:
         raise InvalidValueError("sensitivity must be left out, because the source knows its own")
@@ -143,29 +156,40 @@ def make_discovery_request(source: UnlistedSource, k: Any, epsilon: Any, **terms
             f"mechanism must not be {chosen!r} for items that are to be found: of those found a user may have touched "
             "any number, and its noise is for all scores together"
         )
-    check_counts(source.grid, counts, split)
+    has_counts = counts is not None or split is not None
+    if has_counts:
+        check_counts(source.grid, counts, split)
     size = whole_number(k, "k", 1, 2**62, "2^62")
     neighbours = check_source_adjacency(source.adjacency, asked.adjacency)
     grouped = isinstance(source, UnlistedGroups)
     if grouped:
         check_group_mechanism(chosen, neighbours)
     groups = source.groups_per_user if isinstance(source, UnlistedGroups) else 1
-    check_shortfall(asked.shortfall, source.grid, size, None)
-    whole_budget, bound = split_shortfall(positive(epsilon, "epsilon"), asked.shortfall)
-    budget, rest = split_budget(whole_budget, counts, split, everything=False)
-    found = source.terms.plan(size, budget, adjacency=neighbours, max_groups_per_user=groups)
+    budget = positive(epsilon, "epsilon")
+    rest = bound = Fraction(0)
+    if asked.shortfall is not None:
+        budget, bound = split_shortfall(budget, asked.shortfall, source.grid, size, None)
+    if has_counts:
+        budget, rest = split_budget(budget, budget, counts, split)
+    sought = discovered or source.terms
+    if grouped or chosen != DEFAULT:
+        # The alternative to Gaussian noise is one list of the largest numbers of users, without an order.
+        sought = sought.without_choice()
+    found = sought.plan(size, budget, adjacency=neighbours, max_groups_per_user=groups)
     part, own = found.share_of_group(), source.sensitivity
     selection = (budget - found.epsilon) / groups
     # The cost of one group without finding its items.
     beside = selection + (rest + bound) / groups
-    rho = chosen.zcdp(selection, size) + (rest / groups) ** 2 / 2 + (bound / groups) ** 2 / 2
+    beside_rho = (rest / groups) ** 2 / 2 + (bound / groups) ** 2 / 2
+    rho = chosen.zcdp(selection, size)
     limit, counts_share = own.under(neighbours), rest / groups
     share = Guarantee(
-        part.epsilon + beside, neighbours, limit, chosen, part.zcdp + rho, counts_share, part, bound / groups
-    )
+        part.epsilon + beside, neighbours, limit, chosen, part.compose_zcdp(rho) + beside_rho, counts_share, part,
+        bound / groups,
+    )  # fmt: skip
     whole = replace(
-        share, epsilon=budget + rest + bound, zcdp=found.zcdp + groups * rho, counts_epsilon=rest, discovery=found,
-        shortfall_epsilon=bound,
+        share, epsilon=budget + rest + bound, zcdp=found.compose_zcdp(groups * rho) + groups * beside_rho,
+        counts_epsilon=rest, discovery=found, shortfall_epsilon=bound,
     )  # fmt: skip
     counted, shortfall = None, None
     if rest:
@@ -174,6 +198,27 @@ def make_discovery_request(source: UnlistedSource, k: Any, epsilon: Any, **terms
     if bound:
         shortfall = make_shortfall_mechanism(own, neighbours, source.grid, bound / groups)
     return DiscoveryRequest(source, size, whole, share, counted, shortfall)
+
+
+def find_items(
+    snapshot: UnlistedSnapshot, discovery: PartitionSelection, k: int, randomness: Randomness
+) -> list[FoundItems]:
+    """Draw the items to keep in each group and look them up.
+
+    If the choice is for the alternative, they are the k largest noisy numbers of users that reach its threshold.
+    """
+    other, noise = discovery.alternative, randomness.noise
+    assert noise is not None, "a release has noise to draw"
+    if other is not None and discovery.prefers_alternative(*snapshot.count_users(), noise):
+        firsts = snapshot.take_firsts()
+        ((users, items),) = firsts.runs()
+        if not len(users):
+            return [FoundItems([], [])]
+        tally = Tally.of_runs(users.tolist(), items.tolist(), Fraction(1))
+        return firsts.items([other.keep(randomness.select(other.prepare(tally, k)))])
+    return snapshot.items(
+        [discovery.sample_kept_ranks(randomness.entropy, users, items) for users, items in snapshot.runs()]
+    )
 
 
 def draw_key(entropy: Entropy) -> str:

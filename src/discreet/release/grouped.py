@@ -10,7 +10,8 @@ from typing import Any
 
 from discreet.errors import InvalidValueError, quote
 from discreet.labels import label_from_json, label_to_json
-from discreet.privacy import MANY, ONE, sum_of_largest
+from discreet.language import ENGLISH, Language, find_language
+from discreet.privacy import MANY, ONE, Expressions, sum_of_largest
 from discreet.release.guarantee import Guarantee
 from discreet.release.release import (
     MALFORMED,
@@ -18,14 +19,19 @@ from discreet.release.release import (
     Release,
     add_decimals,
     describe_caveats,
+    describe_cost,
+    describe_mechanism,
     describe_support,
-    describe_terms,
+    describe_warnings,
     explain_malformed,
+    expressions_from_dict,
+    expressions_to_dict,
     from_json_text,
     items_from_dict,
     items_to_dict,
     to_json_text,
 )
+from discreet.release.theme import check_matplotlib
 from discreet.text import make_html_view, measure_width, pad_cell, printable, render_html, round_up
 
 FORMAT = 2
@@ -43,15 +49,6 @@ _FOLDS = (
     "{% for name, list in lists %}<details><summary>{{ name }}</summary>{{ list | safe }}</details>{% endfor %}"
     "{% if more %}<p>... and {{ '{:,}'.format(more) }} more groups (all of them: to_frame())</p>{% endif %}"
 )
-
-_SHORTFALLS = (
-    "In brackets, with 95% confidence for each group by itself: how far an item left out may be ahead of an item on "
-    "the list"
-)
-"""The note about the bounds that stand below the lists; they do not hold for all groups at once."""
-
-_ELSEWHERE = ", by the users who count in the group"
-"""The end of that note where users who were in a group may count elsewhere."""
 
 _GAP, _LONGEST = 4, 40
 """The number of blanks between two lists side by side, and the longest name there, so that two fit a wide terminal."""
@@ -92,9 +89,11 @@ class GroupedListing:
         told = {group: shortfall.to_dict() for group, shortfall in found.items() if shortfall is not None}
         return {"shortfall": told} if told else {}
 
-    def describe_order(self) -> str:
+    def describe_order(self, language: Language = ENGLISH) -> str:
         """Describe the order of the items in words."""
-        return ", or ".join(sorted({listing.describe_order() for listing in self.lists.values()}))
+        return language.text("list.or").join(
+            sorted({listing.describe_order(language) for listing in self.lists.values()})
+        )
 
     def to_lines(self) -> list[str]:
         """Return the lists as lines of text, as many side by side as the terminal is wide for."""
@@ -158,6 +157,8 @@ class GroupedRelease(Mapping[Any, Release]):
         The names of the columns that make a group.
     withheld
         The groups whose lists a publisher does not show; a release that was drawn withholds none.
+    expressions
+        The arguments of `events` that were row expressions, each with its text.
 
     Examples
     --------
@@ -178,6 +179,7 @@ class GroupedRelease(Mapping[Any, Release]):
     groups_per_user: int
     names: tuple[str, ...] = ("group",)
     withheld: tuple[Any, ...] = ()
+    expressions: Expressions = ()
 
     def __getitem__(self, group: Any) -> Release:
         if group in self.releases:
@@ -235,23 +237,52 @@ class GroupedRelease(Mapping[Any, Release]):
                 for group, release in self.releases.items()
                 for items, counts in [items_to_dict(release)]
             ],
+            **expressions_to_dict(self.expressions),
         }
 
     def to_json(self, indent: int | None = None) -> str:
         """Return the release as JSON text, as `Release.to_json` does."""
         return to_json_text(add_decimals(self), indent)
 
-    def statement(self, ledger: Any = None) -> str:
+    def plot(self, *, dark: bool = False, language: str = "en") -> Any:
+        """Draw each group in a panel of its own, as `Release.plot` does, with one scale for all bars.
+
+        Parameters
+        ----------
+        dark
+            True for a dark page.
+        language
+            "en" or "de".
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+
+        Examples
+        --------
+        >>> import discreet
+        >>> visits = {"DE": {"dune": 912, "alien": 3}, "FR": {"dune": 2, "alien": 31}}
+        >>> charts = discreet.top_k(discreet.grouped(visits, each_user="one"), k=1, epsilon=100)
+        >>> [panel.get_title(loc="left") for panel in charts.plot().axes]
+        ['DE', 'FR']
+        """
+        check_matplotlib()
+        from discreet.release.plots import draw_groups
+
+        return draw_groups(self, dark, find_language(language))
+
+    def statement(self, ledger: Any = None, source: str | None = None, language: str = "en") -> str:
         """Return the privacy statement in Markdown, as `Release.statement` does."""
         from discreet.release.statement import make_statement
 
-        return make_statement(self, ledger)
+        return make_statement(self, ledger, source, language)
 
-    def registry(self, ledger: Any = None, answers: Any = None) -> dict[str, Any]:
+    def registry(self, ledger: Any = None, answers: Any = None, source: str | None = None) -> dict[str, Any]:
         """Return an entry for the public registry of deployments, as `Release.registry` does."""
         from discreet.release.registry import make_registry_entry
 
-        return make_registry_entry(self, ledger, answers)
+        return make_registry_entry(self, ledger, answers, source)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> GroupedRelease:
@@ -271,53 +302,76 @@ class GroupedRelease(Mapping[Any, Release]):
         return f"GroupedRelease({count_groups(len(self))}, k={self.k}, epsilon={round_up(self.guarantee.epsilon)})"
 
     def __str__(self) -> str:
-        return "\n".join([f"{self._title()}:", *self.listing.to_lines(), *self.notes()])
+        return "\n".join([f"{self.title()}:", *self.listing.to_lines(), *self.notes()])
 
     def _repr_html_(self) -> str:
         """Return the notebook view."""
-        return make_html_view(self._title(), self.listing.to_html(), self.notes())
+        return make_html_view(self.title(), self.listing.to_html(), self.notes())
 
     @property
     def listing(self) -> GroupedListing:
         """The lists of all groups for display, in rows and lines."""
         return GroupedListing(self.names, {group: release.listing for group, release in self.items()})
 
-    def _title(self) -> str:
-        by = "" if self.names == ("group",) else f" by {' and '.join(map(printable, self.names))}"
-        order = self.listing.describe_order()
-        top = "Top" if all(release.k == self.k for release in self.values()) else "Up to"
+    def title(self, language: Language = ENGLISH) -> str:
+        """Return the line above the lists."""
         sizes = sorted({release.d for release in self.values() if release.d is not None})
-        items = f"{sizes[0]:,} to {sizes[-1]:,} items" if len(sizes) > 1 else "those found"
-        if len(sizes) == 1:
-            items = f"{sizes[0]:,} items"
-        return f"{top} {self.k:,} of {items} in each of {count_groups(len(self))}{by}, {order}"
+        items = language.text("list.of_found")
+        if sizes:
+            items = language.text("list.of_all", d=sizes[0])
+        if len(sizes) > 1:
+            items = language.text("list.of_some", least=sizes[0], most=sizes[-1])
+        return language.text(
+            "list.groups_title",
+            top=language.text("list.top" if all(release.k == self.k for release in self.values()) else "list.up_to"),
+            count=self.k,
+            items=items,
+            groups=count_groups(len(self), language),
+            by=self.name_columns(language),
+            order=self.listing.describe_order(language),
+        )
 
-    def describe_shortfall(self) -> list[str]:
+    def name_columns(self, language: Language = ENGLISH) -> str:
+        """Return the columns that make a group, for the end of a title; an empty text if they have no name."""
+        names = language.join(map(printable, self.names))
+        return "" if self.names == ("group",) else language.text("list.by", names=names)
+
+    def describe_shortfall(self, language: Language = ENGLISH) -> list[str]:
         """Return the sentence about the bounds that stand in brackets, if there are any."""
         if not self.guarantee.shortfall_epsilon:
             return []
         elsewhere = self.groups_per_user < len(self) + len(self.withheld)
-        return [f"{_SHORTFALLS}{_ELSEWHERE if elsewhere else ''}"]
+        return [language.text("shortfall.groups_elsewhere" if elsewhere else "shortfall.groups")]
 
-    def notes(self) -> list[str]:
+    def notes(self, language: Language = ENGLISH) -> list[str]:
         """Return lines for people: the guarantee, and caveats about the lists."""
-        if self.each_user == ONE:
-            counts_in = "counts in one group alone"
-        else:
-            share = round_up(max(release.guarantee.epsilon for release in self.values()))
-            counts_in = f"counts in up to {count_groups(self.groups_per_user)} at {share} each"
-        terms, drawn_by, *warnings = describe_terms(self.guarantee, self.private, counts_in)
-        said, first = [terms, drawn_by], next(iter(self.values()))
+        support, *rest = self._list_remarks(language)
+        cost = [self.describe_cost(language), describe_mechanism(self.guarantee, language)]
+        return [*self.describe_shortfall(language), *support, *cost, *(line for lines in rest for line in lines)]
+
+    def remarks(self, language: Language = ENGLISH) -> list[str]:
+        """Return the notes without the shortfall, the cost and the mechanism."""
+        return [line for lines in self._list_remarks(language) for line in lines]
+
+    def describe_cost(self, language: Language = ENGLISH) -> str:
+        """Return the cost of all groups in a line for people."""
+        counts_in = language.text("person.one_group")
+        if self.each_user != ONE:
+            share = language.rounded(max(release.guarantee.epsilon for release in self.values()))
+            most = count_groups(self.groups_per_user, language)
+            counts_in = language.text("person.many_groups", groups=most, share=share)
+        return describe_cost(self.guarantee, counts_in, language)
+
+    def _list_remarks(self, language: Language) -> list[list[str]]:
+        """Return lines about groups with few items, about counts, about the whole release, and about all lists."""
+        first = next(iter(self.values()))
         fewer = sum(describe_support(release) is not None for release in self.values())
-        if fewer:
-            support = (
-                f"in {fewer:,} of {count_groups(len(self))} the data do not support all {self.k:,} at this epsilon"
-            )
-            said = [support, *said]
-        said = [*self.describe_shortfall(), *said]
-        if first.counts is not None and self.groups_per_user < len(self):
-            said += ["counts are of the users who count in the group, without those who were there and count elsewhere"]
-        return [*said, *warnings, *describe_caveats(first, " of a group")]
+        groups = count_groups(len(self), language)
+        support = [language.text("note.few_groups", fewer=fewer, groups=groups, k=self.k)] if fewer else []
+        is_elsewhere = first.counts is not None and self.groups_per_user < len(self)
+        counts = [language.text("note.counts_of_group")] if is_elsewhere else []
+        warnings = describe_warnings(self.guarantee, self.private, language)
+        return [support, counts, warnings, describe_caveats(first, language, in_group=True)]
 
 
 AnyRelease = Release | GroupedRelease
@@ -329,9 +383,9 @@ def read_release(data: Any) -> AnyRelease:
     return GroupedRelease.from_dict(data) if by_group else Release.from_dict(data)
 
 
-def count_groups(count: int) -> str:
+def count_groups(count: int, language: Language = ENGLISH) -> str:
     """Return a number of groups in words."""
-    return f"{count:,} group{'' if count == 1 else 's'}"
+    return language.text("groups", count=count)
 
 
 def name_group(group: Any) -> str:
@@ -372,4 +426,4 @@ def _read_groups(data: dict[str, Any]) -> GroupedRelease:
         len(names) > 1 and any(not isinstance(group, tuple) or len(group) != len(names) for group in releases)
     ):
         raise ValueError
-    return GroupedRelease(releases, total, data["each_user"], most, names, withheld)
+    return GroupedRelease(releases, total, data["each_user"], most, names, withheld, expressions_from_dict(data))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isfinite
+from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
+from discreet.errors import InvalidValueError, MissingExtraError, quote
 from discreet.exact.ball import float_above
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.registry import from_dict as mechanism_from_dict
@@ -119,6 +120,13 @@ class Guarantee:
         DpEvent
             For "pld", the composition of the selection, the counts and the partition selection.
 
+        Notes
+        -----
+        dp-accounting has no event for epsilon-DP, but its discrete Laplace event is the worst epsilon-DP mechanism:
+        such noise of rate epsilon on a count of sensitivity 1 has the privacy loss epsilon with probability
+        1 / (1 + exp(-epsilon)), and -epsilon otherwise. Every epsilon-DP mechanism is a post-processing of that coin
+        (Kairouz, Oh and Viswanath, 2015), so an accountant that composes such coins never understates the loss.
+
         Examples
         --------
         >>> import discreet
@@ -128,9 +136,37 @@ class Guarantee:
         >>> guarantee.to_dp_event(accountant="rdp")  # doctest: +SKIP
         ZCDpEvent(rho=0.03125, xi=0.0)
         """
-        from discreet.integrations.dp_accounting import event
-
-        return event(self, accountant, without_delta)
+        try:
+            from dp_accounting import dp_event as events
+        except ImportError:
+            raise MissingExtraError('dp-accounting is not installed: pip install "dp-accounting>=0.6"') from None
+        if accountant is None:
+            # Under swap the PLD accountant takes no discrete Laplace noise. It takes randomized response, which is the
+            # same coin, but dp-accounting 0.6 counts n of those as one, so no such event is returned.
+            accountant = "pld" if self.adjacency == "add-remove" else "rdp"
+        elif not isinstance(accountant, str) or accountant not in ("pld", "rdp"):
+            raise InvalidValueError(f"accountant must be 'pld', 'rdp' or left out, not {quote(accountant)}")
+        elif accountant == "pld" and self.adjacency == "swap":
+            raise InvalidValueError("accountant must be 'rdp' or left out for the adjacency 'swap', not 'pld'")
+        if self.epsilon == 0:
+            return events.NoOpDpEvent()
+        if self.delta and not without_delta:
+            raise InvalidValueError(
+                f"without_delta must be True for a guarantee with a delta, {round_up(self.delta)}: no event of "
+                "dp-accounting has one, so that you have to take it off the delta that you ask the accountant for"
+            )
+        if accountant == "rdp":
+            rho = float_above(self.zcdp)
+            return events.ZCDpEvent(rho) if rho < inf else events.NonPrivateDpEvent()
+        # The parameter of the noise is rounded up: a larger one means less noise and a larger loss.
+        finding = [self.discovery_epsilon, self.selection_epsilon]
+        if self.discovery is not None and self.discovery.alternative is not None:
+            # The alternative spends both in one noise.
+            finding = [self.discovery_epsilon + self.selection_epsilon]
+        costs = *finding, self.counts_epsilon, self.shortfall_epsilon
+        rates = [float_above(cost) for cost in costs if cost]
+        parts = [events.DiscreteLaplaceDpEvent(r, 1) if r < inf else events.NonPrivateDpEvent() for r in rates]
+        return parts[0] if len(parts) == 1 else events.ComposedDpEvent(parts)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Guarantee:

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote, suggestion
 from discreet.exact.ball import float_above
+from discreet.language import ENGLISH
 from discreet.release.statement import (
-    ARITHMETIC,
     DATA,
-    NOT_PRIVATE,
     OUTSIDE,
     PROMISE,
     SIDE_CHANNELS,
@@ -116,6 +115,7 @@ def make_registry_entry(
     release: Statable,
     ledger: Ledger | str | os.PathLike[str] | None = None,
     answers: Mapping[str, Any] | None = None,
+    source: str | None = None,
 ) -> dict[str, Any]:
     """Return the entry of a release, with `questions` as long as fields are open.
 
@@ -127,8 +127,10 @@ def make_registry_entry(
         The ledger that the release was charged to, if any.
     answers
         Facts that the library cannot know, by the names in `questions`, such as "basic.name".
+    source
+        The kind of source, as for `make_statement`.
     """
-    return write_registry_entry(make_subject(release, ledger), answers)
+    return write_registry_entry(make_subject(release, ledger, source=source), answers)
 
 
 def write_registry_entry(subject: Subject, answers: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -190,7 +192,8 @@ def _find_known(subject: Subject) -> dict[str, Any]:
     composition = f"Sequential within the release{subject.parts}." if subject.parts else "One query."
     composition += "" if subject.share is None else f" {subject.share}"
     if ledger is not None:
-        composition += f" {' '.join(line for line in describe_ledger(ledger) if line)}"
+        composition += f" {' '.join(describe_ledger(ledger))}"
+    arithmetic = ENGLISH.text("statement.arithmetic")
     version = "" if subject.entry is None else f" {printable(subject.entry.version)}"
     known = {
         "basic.data_product_type": "Summary statistics",
@@ -204,9 +207,9 @@ def _find_known(subject: Subject) -> dict[str, Any]:
         "deployment_model.model_name": "Central",
         "accounting.composition": composition,
         "implementation.mechanisms":
-            f"{terms.mechanism!r} of the Python library discreet{version}. {noise}{ARITHMETIC} {SIDE_CHANNELS} "
+            f"{terms.mechanism!r} of the Python library discreet{version}. {noise}{arithmetic} {SIDE_CHANNELS} "
             f"The data holder answers for: {' '.join(find_limits(DATA, subject.traits))}",
-        "administrative.notes": "" if subject.private else NOT_PRIVATE,
+        "administrative.notes": "" if subject.private else ENGLISH.text("statement.not_private"),
     }  # fmt: skip
     if ledger is not None:
         known["privacy_loss.privacy_unit"] = ledger.budget.unit
@@ -214,7 +217,7 @@ def _find_known(subject: Subject) -> dict[str, Any]:
         # A release that is not private has no variant and no parameters; no number is below the exact one.
         rho = f"rho = {decimal_above(terms.zcdp)} of zero-concentrated differential privacy."
         exact = f"epsilon = {decimal_above(terms.epsilon)}{subject.parts}, delta = {decimal_above(terms.delta)}, {rho}"
-        people = promise_to_people(terms.epsilon, terms.delta, terms.adjacency, subject.word)
+        people = promise_to_people(terms.epsilon, terms.delta, terms.adjacency, ENGLISH.text(f"seen.{subject.seen}"))
         delta = {"delta": _number_above(terms.delta)} if terms.delta else {}
         known |= {
             "dp_variant.variant_name": "Approximate DP" if terms.delta else "Pure DP",
@@ -225,7 +228,9 @@ def _find_known(subject: Subject) -> dict[str, Any]:
 
 
 def _number_above(exact: Fraction) -> float | int:
-    """Return the least float that is not below an exact number, or an int if no float is that large."""
+    """Return the float that is spelt as the exact number, or else the least one that is not below it, or an int."""
+    if exact < 10**300 and Fraction(repr(float(exact))) == exact:
+        return float(exact)
     above = float_above(exact)
     return above if isfinite(above) else ceil(exact)
 

@@ -8,20 +8,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import islice
 from typing import Any, ClassVar
 
 from discreet.errors import InvalidValueError
 from discreet.labels import label_from_json, label_to_json, sort_key
+from discreet.language import ENGLISH, Language, find_language
 from discreet.mechanisms.tally import CORE, OTHERWISE
-from discreet.privacy import fraction_from_json, whole_number
+from discreet.privacy import EXPRESSED, Expressions, fraction_from_json, whole_number
 from discreet.release.guarantee import Guarantee
+from discreet.release.theme import check_matplotlib
 from discreet.text import (
     align_columns,
     count_with_commas,
-    decimal_above,
     make_html_table,
     make_html_view,
     number_for_programs,
@@ -29,7 +30,6 @@ from discreet.text import (
     render_html,
     repr_with_decimals,
     round_up,
-    shorten,
 )
 
 FORMAT = 1
@@ -53,8 +53,6 @@ DRAWN_BY = "Drawn by "
 
 _MUCH = 20
 """Above this epsilon, even odds about a person can become certainty but for one part in a hundred million."""
-
-_DOUBT = f"DOUBTFUL: an epsilon above {_MUCH} promises next to nothing; from 0.1 to 3 is usual"
 
 
 @dataclass(frozen=True, repr=False)
@@ -155,7 +153,7 @@ class Shortfall:
             raise ValueError
         return cls(value, low, high, upper, epsilon, None if bound is None else whole_number(bound, "bound", 1))
 
-    def describe(self, k: int, counts_people: bool) -> str:
+    def describe(self, k: int, counts_people: bool, language: Language = ENGLISH) -> str:
         """Return the one-sided bound as a sentence about a list of k items.
 
         Examples
@@ -167,21 +165,25 @@ class Shortfall:
         """
         # With a bound, an item can have more people than count for it.
         most = self.max_items_per_user
-        some = "" if most is None else f", counting at most {most:,} {'item' if most == 1 else 'items'} of each user"
+        some = "" if most is None else language.text("shortfall.some", count=most)
         if self.upper <= 0:
-            return f"With 95% confidence this is a true top {k:,}{some}."
-        has, more = ("has", "more than") if counts_people and isinstance(self.upper, int) else ("scores", "above")
-        bound = f"more than {self._spell_upper(counts_people)} {more} any item on this list"
-        return f"With 95% confidence, no item left out {has} {bound}{some}."
+            return language.text("shortfall.top", count=k, some=some)
+        upper = self.spell_upper(counts_people, language)
+        if counts_people and isinstance(self.upper, int):
+            return language.text("shortfall.people", upper=upper, some=some)
+        return language.text("shortfall.scores", upper=upper, some=some)
 
-    def describe_briefly(self, k: int, counts_people: bool) -> str:
+    def describe_briefly(self, k: int, counts_people: bool, language: Language = ENGLISH) -> str:
         """Return the one-sided bound in a few words, for the list of one of several groups."""
-        return f"a true top {k:,}" if self.upper <= 0 else f"at most {self._spell_upper(counts_people)}"
+        if self.upper <= 0:
+            return language.text("shortfall.brief_top", count=k)
+        return language.text("shortfall.brief", upper=self.spell_upper(counts_people, language))
 
-    def _spell_upper(self, counts_people: bool) -> str:
-        upper = count_with_commas(self.upper) if isinstance(self.upper, int) else decimal_above(self.upper)
-        unit = " person" if self.upper == 1 else " people"
-        return f"{upper}{unit}" if counts_people and isinstance(self.upper, int) else upper
+    def spell_upper(self, counts_people: bool, language: Language = ENGLISH) -> str:
+        """Return the bound with its unit if it is a number of people."""
+        if isinstance(self.upper, int):
+            return language.text("people", count=self.upper) if counts_people else str(language.spell(self.upper))
+        return language.above(self.upper)
 
 
 @dataclass(frozen=True)
@@ -211,11 +213,11 @@ class Listing:
     bound: str = ""
     names: ClassVar[tuple[str, ...]] = ()
 
-    def describe_order(self) -> str:
+    def describe_order(self, language: Language = ENGLISH) -> str:
         """Describe the order of the items in words."""
         if self.counts is not None:
-            return "by noisy count"
-        return "sorted by name, which says nothing about rank" if self.order is None else "in the released order"
+            return language.text("list.by_count")
+        return language.text("list.by_name" if self.order is None else "list.by_order")
 
     def columns(self) -> list[str]:
         """Return the names of the columns of `rows`."""
@@ -237,15 +239,11 @@ class Listing:
 
     def lines(self, longest: int | None = None) -> list[str]:
         """Return the items as lines of text, each item shortened to `longest` characters if given."""
-
-        def name(item: Any) -> str:
-            return printable(item) if longest is None else shorten(printable(item), longest)
-
         if self.counts is not None:
-            rows = [_TABLE, *((name(item), *numbers) for item, *numbers in self._cells())]
+            rows = [_TABLE, *((printable(item, longest), *numbers) for item, *numbers in self._cells())]
             return align_columns(rows, numbers=True)
         width = len(str(len(self.items)))
-        names = [name(item) for item in self.order or self.items]
+        names = [printable(item, longest) for item in self.order or self.items]
         return [f"{i:>{width}}  {name}" if self.order else name for i, name in enumerate(names, 1)]
 
     def to_html(self) -> str:
@@ -295,6 +293,9 @@ class Release:
     shortfall
         A noisy bound on how far the best item left out is ahead of the weakest released one; None if it was not
         requested or no item is released.
+    expressions
+        The arguments of `events` that were row expressions, each with its text; empty for plain columns, other scores,
+        and the list of one of several groups, whose release has them.
 
     Examples
     --------
@@ -317,6 +318,7 @@ class Release:
     asked: int | None = None
     chosen: str | None = None
     shortfall: Shortfall | None = None
+    expressions: Expressions = ()
 
     @property
     def k(self) -> int:
@@ -344,17 +346,30 @@ class Release:
     @property
     def listing(self) -> Listing:
         """The items for display, in rows and lines."""
-        bound = "" if self.shortfall is None else self.shortfall.describe_briefly(self.k, counts_people(self.guarantee))
+        return self.make_listing()
+
+    def make_listing(self, language: Language = ENGLISH) -> Listing:
+        """Return the items for display, with the bound of the shortfall in a language."""
+        people = counts_people(self.guarantee)
+        bound = "" if self.shortfall is None else self.shortfall.describe_briefly(self.k, people, language)
         return Listing(self.items, self.order, self.counts, self.shortfall, bound)
 
-    def describe_shortfall(self) -> list[str]:
+    def describe_shortfall(self, language: Language = ENGLISH) -> list[str]:
         """Return the sentence about the shortfall, if there is one."""
-        return [] if self.shortfall is None else [self.shortfall.describe(self.k, counts_people(self.guarantee))]
+        people = counts_people(self.guarantee)
+        return [] if self.shortfall is None else [self.shortfall.describe(self.k, people, language)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the release as JSON data."""
         items, counts = items_to_dict(self)
-        return {"format": FORMAT, **items, "guarantee": self.guarantee.to_dict(), "private": self.private, **counts}
+        return {
+            "format": FORMAT,
+            **items,
+            "guarantee": self.guarantee.to_dict(),
+            "private": self.private,
+            **counts,
+            **expressions_to_dict(self.expressions),
+        }
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return the items as a table, in the order in which they are printed.
@@ -391,7 +406,8 @@ class Release:
         try:
             if data["format"] != FORMAT:
                 raise ValueError
-            return items_from_dict(data, Guarantee.from_dict(data["guarantee"]), bool(data["private"]))
+            release = items_from_dict(data, Guarantee.from_dict(data["guarantee"]), bool(data["private"]))
+            return replace(release, expressions=expressions_from_dict(data))
         except MALFORMED as error:
             said = explain_malformed(error)
         raise InvalidValueError(f"data must be a release as Release.to_dict or to_json writes it{said}")
@@ -401,7 +417,36 @@ class Release:
         """Return the release that `to_json` wrote."""
         return cls.from_dict(from_json_text(text, "Release"))
 
-    def statement(self, ledger: Any = None) -> str:
+    def plot(self, ax: Any = None, *, dark: bool = False, language: str = "en") -> Any:
+        """Draw the list with matplotlib: bars with intervals for counts, numbered names for an order, else chips.
+
+        Parameters
+        ----------
+        ax
+            The axes to draw in; by default those of a new figure.
+        dark
+            True for a dark page.
+        language
+            "en" or "de".
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure, with the shortfall and the guarantee below the list.
+
+        Examples
+        --------
+        >>> import discreet
+        >>> release = discreet.top_k({"dune": 912, "alien": 877, "heat": 410}, k=2, epsilon=100, counts=100)
+        >>> [label.get_text() for label in release.plot().axes[0].get_yticklabels()]
+        ['dune', 'alien']
+        """
+        check_matplotlib()
+        from discreet.release.plots import draw_release
+
+        return draw_release(self, ax, dark, find_language(language))
+
+    def statement(self, ledger: Any = None, source: str | None = None, language: str = "en") -> str:
         """Return the privacy statement in Markdown: the promise of the release and its limits.
 
         Parameters
@@ -409,19 +454,24 @@ class Release:
         ledger
             The Ledger that the release was charged to, or its path: the statement then covers all of its releases
             together, and names the unit of privacy.
+        source
+            The kind of source, for its limits: "scores", "csv", "json", "parquet", "pandas", "polars", "arrow",
+            "duckdb", "postgresql", "sqlite", "spark" or "other".
+        language
+            "en" or "de".
 
         Examples
         --------
         >>> import discreet
         >>> release = discreet.top_k({"dune": 912, "alien": 877, "heat": 410}, k=2, epsilon=1)
-        >>> print(release.statement().splitlines()[4].partition(": ")[2])
-        whoever looks at this list can become at most 73.2% sure, from even odds, that you are in the data.
+        >>> print(release.statement().splitlines()[8].partition(": ")[2])
+        Somebody who thought it 50:50 that you are in the data is at most 73.2% sure of it after seeing this list.
         """
         from discreet.release.statement import make_statement
 
-        return make_statement(self, ledger)
+        return make_statement(self, ledger, source, language)
 
-    def registry(self, ledger: Any = None, answers: Any = None) -> dict[str, Any]:
+    def registry(self, ledger: Any = None, answers: Any = None, source: str | None = None) -> dict[str, Any]:
         """Return an entry for the public registry of deployments (opendp/deployments-registry-data), all tiers.
 
         Parameters
@@ -431,6 +481,8 @@ class Release:
         answers
             Facts that the library cannot know, by the names of the fields. Fields without an answer are empty or
             incomplete and listed in `questions`; an entry without that key is complete.
+        source
+            As for `statement`.
 
         Examples
         --------
@@ -443,61 +495,85 @@ class Release:
         """
         from discreet.release.registry import make_registry_entry
 
-        return make_registry_entry(self, ledger, answers)
+        return make_registry_entry(self, ledger, answers, source)
 
     def __str__(self) -> str:
-        return "\n".join([f"{self._title()}:", *(f"  {line}" for line in self.listing.lines()), *self.notes()])
+        lines = [f"  {line}" for line in self.listing.lines()] if self.items else []
+        return "\n".join([f"{self.title()}{':' if lines else '.'}", *lines, *self.notes()])
 
     def _repr_html_(self) -> str:
         """Return the notebook view."""
-        return make_html_view(self._title(), self.listing.to_html(), self.notes())
+        return make_html_view(self.title(), self.listing.to_html(), self.notes())
 
-    def _title(self) -> str:
-        return f"{describe_size(self)}, {self.listing.describe_order()}"
+    def title(self, language: Language = ENGLISH) -> str:
+        """Return the line above the items."""
+        size = describe_size(self, language)
+        order = self.listing.describe_order(language)
+        return size if not self.items else language.text("list.title", size=size, order=order)
 
-    def notes(self) -> list[str]:
+    def notes(self, language: Language = ENGLISH) -> list[str]:
         """Return lines for people: the guarantee, and caveats about the list."""
-        support = describe_support(self)
-        terms = describe_terms(self.guarantee, self.private)
-        said = [*([] if support is None else [support]), *self.describe_shortfall(), *terms]
-        return [*said, *describe_caveats(self)]
+        support = describe_support(self, language)
+        said = [*([] if support is None else [support]), *self.describe_shortfall(language)]
+        said += [describe_cost(self.guarantee, language=language), describe_mechanism(self.guarantee, language)]
+        return [*said, *describe_warnings(self.guarantee, self.private, language), *describe_caveats(self, language)]
+
+    def remarks(self, language: Language = ENGLISH) -> list[str]:
+        """Return the notes without the shortfall, the cost and the mechanism."""
+        support = describe_support(self, language)
+        warnings = describe_warnings(self.guarantee, self.private, language)
+        return [*([] if support is None else [support]), *warnings, *describe_caveats(self, language)]
 
 
-def describe_size(release: Release) -> str:
+def describe_size(release: Release, language: Language = ENGLISH) -> str:
     """Describe how many items are released, and of how many."""
     if release.d is not None:
-        return f"Top {release.k:,} of {release.d:,} items"
+        return language.text("list.size", count=release.k, d=release.d)
     if release.chosen is not None or release.asked is None or release.k == release.asked:
-        return f"Top {release.k:,} of those found"
-    found = "No item was" if not release.k else "1 item was" if release.k == 1 else f"{release.k:,} items were"
-    return f"{found} found, fewer than the {release.asked:,} asked for"
+        return language.text("list.size_found", count=release.k)
+    if not release.k:
+        return language.text("list.size_empty", count=release.asked)
+    return language.text("list.size_fewer", count=release.k, asked=release.asked)
 
 
-def describe_support(release: Release) -> str | None:
+def describe_support(release: Release, language: Language = ENGLISH) -> str | None:
     """Describe how many of the requested items the data support; None if all, or if the mechanism did not test that."""
-    few = "the data do not support more at this epsilon"
     if release.chosen is None or (release.chosen == CORE and release.k == release.asked):
         return None
     if release.chosen == CORE:
-        return f"{release.k:,} of the {release.asked:,} asked for: {few}"
-    instead = "nothing is released" if not release.k else f"{release.k:,} items are released all the same"
-    return f"none of the {release.asked:,} asked for is supported by the data at this epsilon: {instead}"
+        return language.text("note.few_core", k=release.k, asked=release.asked)
+    if not release.k:
+        return language.text("note.none_core", asked=release.asked)
+    return language.text("note.none_otherwise", k=release.k, asked=release.asked)
 
 
-def describe_terms(guarantee: Guarantee, private: bool, counts_in: str = "") -> list[str]:
-    """Return the guarantee in lines for people; `counts_in` describes the groups in which one person counts."""
-    found, delta = guarantee.discovery, ""
-    if found is not None:
-        delta = f" and delta {round_up(found.delta)}"
-    whose = describe_person(guarantee, counts_in)
-    terms = f"Privacy: epsilon {round_up(guarantee.epsilon)}{describe_parts(guarantee)}{delta} {whose}."
-    doubt = [_DOUBT] if guarantee.epsilon > _MUCH else []
-    warning = [] if private else ["NOT PRIVATE: drawn with the caller's random generator"]
-    seen = [] if found is None else [found.describe_threshold()]
-    return [terms, f"{DRAWN_BY}{guarantee.mechanism!r}", *seen, *doubt, *warning]
+def describe_cost(guarantee: Guarantee, counts_in: str = "", language: Language = ENGLISH) -> str:
+    """Return the cost in a line for people; `counts_in` describes the groups in which one person counts."""
+    found = guarantee.discovery
+    return language.text(
+        "note.cost",
+        epsilon=language.rounded(guarantee.epsilon),
+        parts=describe_parts(guarantee, language),
+        delta="" if found is None else language.text("note.delta", delta=language.rounded(found.delta)),
+        person=describe_person(guarantee, counts_in, language),
+    )
 
 
-def describe_person(guarantee: Guarantee, counts_in: str = "") -> str:
+def describe_mechanism(guarantee: Guarantee, language: Language = ENGLISH) -> str:
+    """Return the line about the mechanism."""
+    return language.text("note.drawn_by", mechanism=repr(guarantee.mechanism))
+
+
+def describe_warnings(guarantee: Guarantee, private: bool, language: Language = ENGLISH) -> list[str]:
+    """Return lines about items that are not found, about a large epsilon, and about a release that is not private."""
+    found = guarantee.discovery
+    doubt = [language.text("note.doubtful", most=_MUCH)] if guarantee.epsilon > _MUCH else []
+    warning = [] if private else [language.text("note.not_private")]
+    seen = [] if found is None else [found.describe_threshold(language)]
+    return [*seen, *doubt, *warning]
+
+
+def describe_person(guarantee: Guarantee, counts_in: str = "", language: Language = ENGLISH) -> str:
     """Describe the protected person and the assumed sensitivity: how far that person moves a score.
 
     Examples
@@ -507,39 +583,42 @@ def describe_person(guarantee: Guarantee, counts_in: str = "") -> str:
     'for each person added or removed, who adds at most 1 to each score'
     """
     moved = guarantee.sensitivity
-    scores = "each score" if moved.items is None else f"each of at most {moved.items:,} scores"
-    down, up = decimal_above(moved.down), decimal_above(moved.up)
+    scores = language.text("person.all_scores")
+    if moved.items is not None:
+        scores = language.text("person.some_scores", count=moved.items)
+    up, also = language.above(moved.up), language.text("person.also", where=counts_in) if counts_in else ""
     if guarantee.adjacency == "swap":
-        moves = f"moves {scores} by at most {up}"
-    elif not moved.down:
-        moves = f"adds at most {up} to {scores}"
-    else:
-        moves = f"moves {scores} down by at most {down} and up by at most {up}"
-    also = f"{counts_in} and " if counts_in else ""
-    return f"for each person {describe_user(guarantee.adjacency)}, who {also}{moves}"
+        return language.text("person.replaced", also=also, scores=scores, up=up)
+    if not moved.down:
+        return language.text("person.added", also=also, scores=scores, up=up)
+    return language.text("person.moved", also=also, scores=scores, down=language.above(moved.down), up=up)
 
 
-def describe_parts(guarantee: Guarantee) -> str:
+def describe_parts(guarantee: Guarantee, language: Language = ENGLISH) -> str:
     """Describe the parts of epsilon in brackets; return an empty text if there is only one part."""
-    selection, counts = guarantee.selection_epsilon, guarantee.counts_epsilon
-    parts = {"finding the items": guarantee.discovery_epsilon, "the selection": selection, "the counts": counts}
-    parts["the shortfall"] = guarantee.shortfall_epsilon
-    named = [f"{round_up(part)} for {what}" for what, part in parts.items() if part or what == "the selection"]
+    parts = {
+        "part.finding": guarantee.discovery_epsilon,
+        "part.selection": guarantee.selection_epsilon,
+        "part.counts": guarantee.counts_epsilon,
+        "part.shortfall": guarantee.shortfall_epsilon,
+    }
+    named = [
+        language.text(name, part=language.rounded(part))
+        for name, part in parts.items()
+        if part or name == "part.selection"
+    ]
     return f" ({', '.join(named)})" if len(named) > 1 else ""
 
 
-def describe_caveats(release: Release, of_group: str = "") -> list[str]:
+def describe_caveats(release: Release, language: Language = ENGLISH, in_group: bool = False) -> list[str]:
     """Return caveats about values that the mechanism itself releases, and public reasons for choosing another one.
 
-    `of_group` qualifies the items.
+    `in_group` is True for the list of one of several groups.
     """
     mechanism, caveats = release.guarantee.mechanism, list[str]()
     if release.counts is not None and mechanism.releases_values:
-        caveats += [
-            "values are those with the luckiest noise, so that each by itself is likely too high; the intervals allow "
-            f"for that and hold for all items{of_group} at once"
-        ]
-    doubt = mechanism.doubt(release.k if release.asked is None else release.asked, release.d)
+        caveats.append(language.text("note.values_of_group" if in_group else "note.values"))
+    doubt = mechanism.doubt(release.k if release.asked is None else release.asked, release.d, language)
     return caveats if doubt is None else [*caveats, doubt]
 
 
@@ -547,11 +626,6 @@ def counts_people(guarantee: Guarantee) -> bool:
     """Return True if a user adds 0 to 1 to each score, so that whole scores are numbers of people."""
     moved = guarantee.sensitivity
     return moved.up == 1 and moved.down == (0 if guarantee.adjacency == "add-remove" else 1)
-
-
-def describe_user(adjacency: str) -> str:
-    """Describe the change to the one user by whom neighbours differ."""
-    return "added or removed" if adjacency == "add-remove" else "replaced"
 
 
 def read_figure(figure: Any, name: str) -> int | Fraction:
@@ -594,6 +668,19 @@ def items_from_dict(data: dict[str, Any], guarantee: Guarantee, private: bool) -
     if shortfall is not None and (shortfall.epsilon != guarantee.shortfall_epsilon or not items or len(items) == d):
         raise ValueError
     return Release(items, order, d, guarantee, private, counts, asked, chosen, shortfall)
+
+
+def expressions_to_dict(expressions: Expressions) -> dict[str, Any]:
+    """Return the row expressions as JSON data, which are empty without any."""
+    return {"expressions": [list(each) for each in expressions]} if expressions else {}
+
+
+def expressions_from_dict(data: dict[str, Any]) -> Expressions:
+    """Return the row expressions that `expressions_to_dict` wrote."""
+    expressions = tuple((argument, text) for argument, text in data.get("expressions", ()))
+    if any(argument not in EXPRESSED or not isinstance(text, str) for argument, text in expressions):
+        raise ValueError
+    return expressions
 
 
 def add_decimals(release: Any) -> dict[str, Any]:

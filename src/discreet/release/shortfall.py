@@ -121,23 +121,13 @@ def find_lead_of_found(largest: Iterable[int], released: list[int]) -> int:
     return left_out - min(released)
 
 
-def split_shortfall(epsilon: Fraction, shortfall: Any) -> tuple[Fraction, Fraction]:
-    """Return what is left of epsilon for the rest of the release, and the epsilon of the shortfall (0 without one)."""
-    if shortfall is None:
-        return epsilon, Fraction(0)
-    cost = parse_shortfall(shortfall)
-    return (epsilon * (1 - AUTO_SHARE), epsilon * AUTO_SHARE) if cost is None else (epsilon, cost)
+def split_shortfall(
+    epsilon: Fraction, shortfall: Any, grid: Fraction | None, k: int, d: int | None, where: str = ""
+) -> tuple[Fraction, Fraction]:
+    """Return what is left of epsilon for the rest of the release, and the epsilon of the shortfall.
 
-
-def parse_shortfall(shortfall: Any) -> Fraction | None:
-    """Return the epsilon of the shortfall beside the others, or None for "auto", which takes its share of epsilon."""
-    return None if isinstance(shortfall, str) and shortfall == AUTO else positive(shortfall, "shortfall")
-
-
-def check_shortfall(shortfall: Any, grid: Fraction | None, k: int, d: int | None, where: str = "") -> None:
-    """Raise unless the shortfall of k of d items on this grid can be released; `where` names a group."""
-    if shortfall is None:
-        return
+    Raise unless the shortfall of k of d items on this grid can be released; `where` names a group.
+    """
     if grid is None:
         raise InvalidTypeError(
             "scores must be of a type of whole numbers for a shortfall: round them, or use events with clip and "
@@ -148,3 +138,10 @@ def check_shortfall(shortfall: Any, grid: Fraction | None, k: int, d: int | None
             f"shortfall must be left out where k is the number of items, {d:,}{where}: no item is left out that could "
             "be ahead of one on the list"
         )
+    cost = parse_shortfall(shortfall)
+    return (epsilon * (1 - AUTO_SHARE), epsilon * AUTO_SHARE) if cost is None else (epsilon, cost)
+
+
+def parse_shortfall(shortfall: Any) -> Fraction | None:
+    """Return the epsilon of the shortfall beside the others, or None for "auto", which takes its share of epsilon."""
+    return None if isinstance(shortfall, str) and shortfall == AUTO else positive(shortfall, "shortfall")

@@ -24,18 +24,22 @@ from discreet.exact.arrays import Ranks
 from discreet.exact.discrete import interval_half_width
 from discreet.mechanisms.histogram import DiscreteLaplace
 from discreet.mechanisms.tally import Tally
-from discreet.privacy import Sensitivity, check_adjacency, fraction_from_json
+from discreet.privacy import Expressions, Sensitivity, check_adjacency, fraction_from_json
 from discreet.release.counts import MISS_PROBABILITY, CountMechanism, make_count_mechanism, round_half_up, to_score
 from discreet.release.guarantee import Guarantee
 from discreet.release.release import (
     MALFORMED,
     describe_person,
     explain_malformed,
+    expressions_from_dict,
+    expressions_to_dict,
     from_json_text,
     read_figure,
     to_json_text,
 )
+from discreet.release.theme import check_matplotlib
 from discreet.sources.base import Source, refuse_curve
+from discreet.sources.discovered import Discovered
 from discreet.sources.files import refuse_columns
 from discreet.text import align_columns, count_with_commas, make_html_table, make_html_view, round_up
 
@@ -48,6 +52,12 @@ _RUNS_PER_RANGE = 2**10
 
 FORMAT = 3
 """The format number of a sketch; releases have formats 1 and 2."""
+
+MOST_FOUND = 10**6
+"""The largest rank of a sketch of items that nobody listed: the scores up to it are read one by one."""
+
+OTHERS = 10**6
+"""The items behind the last rank that a plan takes to exist where nobody listed the items, all with its score."""
 
 MOST_STEPS = 2**62
 """Scores are clamped to this many steps from zero, so that a difference of two fits 64 bits."""
@@ -70,7 +80,7 @@ class Sketch(Source):
     noisy
         The score at each rank with its noise, as drawn: a whole number, or a Fraction on a finer grid.
     domain_size
-        The number of items.
+        The number of items; None where nobody listed them.
     grid
         The step that all scores are multiples of, or were rounded to.
     sensitivity, adjacency, max_items_per_user
@@ -80,6 +90,10 @@ class Sketch(Source):
         The guarantee of the sketch.
     private
         False if the caller passed a random generator: a sketch that can be drawn again protects nobody.
+    terms
+        The terms by which a planned release finds the items where nobody listed them; otherwise None.
+    expressions
+        The arguments of `events` that were row expressions, each with its text.
 
     Examples
     --------
@@ -93,19 +107,21 @@ class Sketch(Source):
 
     ranks: tuple[int, ...]
     noisy: tuple[int | Fraction, ...]
-    domain_size: int
+    domain_size: int | None
     grid: Fraction
     sensitivity: Sensitivity
     adjacency: str
     guarantee: Guarantee
     private: bool = True
     max_items_per_user: int | None = None
+    terms: Discovered | None = None
+    expressions: Expressions = ()
     has_items: ClassVar[bool] = False
 
     @property
     def d(self) -> int:  # type: ignore[override]  # a field in other sources
-        """The number of items."""
-        return self.domain_size
+        """The number of items that a plan takes to exist."""
+        return self.ranks[-1] + OTHERS if self.domain_size is None else self.domain_size
 
     @cached_property
     def scores(self) -> list[int | Fraction]:
@@ -120,7 +136,9 @@ class Sketch(Source):
     @cached_property
     def _steps(self) -> list[int]:
         fitted = map(round_half_up, fit_falling([int(score / self.grid) for score in self.noisy]))
-        return [max(0, steps) for steps in fitted] if self._noise.floor else list(fitted)
+        # Where nobody listed the items, those that nobody touched score 0, and there is no end of them.
+        has_floor = self._noise.floor or self.domain_size is None
+        return [max(0, steps) for steps in fitted] if has_floor else list(fitted)
 
     @property
     def _noise(self) -> CountMechanism:
@@ -133,7 +151,7 @@ class Sketch(Source):
 
     @cached_property
     def _tally(self) -> Tally:
-        return fill_in(self.ranks, self._steps, self.domain_size, self.grid)
+        return fill_in(self.ranks, self._steps, self.d, self.grid)
 
     def items(self, ranks: Ranks) -> list[Any]:
         raise refuse_curve()
@@ -153,23 +171,42 @@ class Sketch(Source):
             "max_items_per_user": self.max_items_per_user,
             "guarantee": self.guarantee.to_dict(),
             "private": self.private,
+            **({} if self.terms is None else {"discovered": self.terms.to_dict()}),
+            **expressions_to_dict(self.expressions),
         }
 
     def to_json(self, indent: int | None = None) -> str:
         """Return the sketch as JSON text."""
         return to_json_text(self.to_dict(), indent)
 
-    def statement(self, ledger: Any = None) -> str:
+    def statement(self, ledger: Any = None, source: str | None = None, language: str = "en") -> str:
         """Return the privacy statement in Markdown, as `Release.statement` does."""
         from discreet.release.statement import make_statement
 
-        return make_statement(self, ledger)
+        return make_statement(self, ledger, source, language)
 
-    def registry(self, ledger: Any = None, answers: Any = None) -> dict[str, Any]:
+    def registry(self, ledger: Any = None, answers: Any = None, source: str | None = None) -> dict[str, Any]:
         """Return an entry for the public registry of deployments, as `Release.registry` does."""
         from discreet.release.registry import make_registry_entry
 
-        return make_registry_entry(self, ledger, answers)
+        return make_registry_entry(self, ledger, answers, source)
+
+    def plot(self, ax: Any = None, *, dark: bool = False) -> Any:
+        """Draw the noisy scores with their intervals, and the curve that stands in for the scores.
+
+        The parameters are those of `Release.plot`.
+
+        Examples
+        --------
+        >>> import discreet
+        >>> figure = discreet.sketch([900, 500, 200, 50, 20], epsilon=10, ranks=[1, 2, 5]).plot()
+        >>> figure.axes[0].get_ylabel()
+        'score'
+        """
+        check_matplotlib()
+        from discreet.release.plots import draw_sketch
+
+        return draw_sketch(self, ax, dark)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Sketch:
@@ -200,31 +237,43 @@ class Sketch(Source):
         """Describe the cost of results about k items that are computed from the sketch, and a doubt if there is one."""
         cost = f"computed from a sketch that cost epsilon = {round_up(self.guarantee.epsilon)}"
         origin = cost if self.private else f"NOT private: {cost} and was drawn with the caller's random generator"
+        if self.terms is not None:
+            origin += (
+                f"; as if each person had {self.terms.max_items_per_user:,} items, and {OTHERS:,} more items the score "
+                f"of rank {self.ranks[-1]:,}"
+            )
         doubt = f"; DOUBTFUL: it does not show how the scores fall around rank {k}, so spend more or give fewer ranks"
         return origin + (doubt if self.is_doubtful(k) else "")
 
+    @property
+    def size(self) -> str:
+        """The number of items in words."""
+        return "items that nobody listed" if self.domain_size is None else f"{self.domain_size:,} items"
+
     def __repr__(self) -> str:
-        size = f"{len(self.ranks)} ranks of {self.domain_size:,} items"
+        size = f"{len(self.ranks)} ranks of {self.size}"
         return f"<Sketch: {size}, epsilon = {round_up(self.guarantee.epsilon)}>"
 
-    def _title(self) -> str:
+    def title(self) -> str:
+        """Return the line above the scores."""
         within = f"noise within {count_with_commas(self.half_width)} with a chance of 95% for each"
-        return f"Scores at {len(self.ranks)} ranks of {self.domain_size:,} items, {within}"
+        return f"Scores at {len(self.ranks)} ranks of {self.size}, {within}"
 
     def _rows(self) -> list[tuple[str, str]]:
         return [(f"{rank:,}", count_with_commas(score)) for rank, score in zip(self.ranks, self.scores, strict=True)]
 
-    def _describe_privacy(self) -> list[str]:
+    def describe_terms(self) -> list[str]:
+        """Return lines for people: the guarantee, and a warning if it does not hold."""
         cost = f"Privacy: epsilon {round_up(self.guarantee.epsilon)} {describe_person(self.guarantee)}."
         warning = [] if self.private else ["NOT PRIVATE: drawn with the caller's random generator"]
         return [cost, *warning]
 
     def __str__(self) -> str:
         table = align_columns([_HEAD, *self._rows()], numbers=True)
-        return "\n".join([f"{self._title()}:", *(f"  {line}" for line in table), *self._describe_privacy()])
+        return "\n".join([f"{self.title()}:", *(f"  {line}" for line in table), *self.describe_terms()])
 
     def _repr_html_(self) -> str:
-        return make_html_view(self._title(), make_html_table(self._rows(), _HEAD), self._describe_privacy())
+        return make_html_view(self.title(), make_html_table(self._rows(), _HEAD), self.describe_terms())
 
 
 def make_sketch_noise(
@@ -271,12 +320,16 @@ def _read_sketch(data: dict[str, Any]) -> Sketch:
     check_adjacency(adjacency)
     ranks = tuple(map(int, data["ranks"]))
     noisy = tuple(read_figure(score, "noisy") for score in data["noisy"])
-    d, limit = int(data["d"]), sensitivity.under(adjacency)
+    d, limit = None if data["d"] is None else int(data["d"]), sensitivity.under(adjacency)
+    terms = None if data.get("discovered") is None else Discovered.from_dict(data["discovered"])
     rho = mechanism.zcdp(epsilon, len(ranks))
     guarantee = Guarantee(epsilon, adjacency, limit, mechanism, rho, epsilon)
-    if data["format"] != FORMAT or guarantee.to_dict() != promised or min(epsilon, grid) <= 0 or d > 2**63:
+    if data["format"] != FORMAT or guarantee.to_dict() != promised or min(epsilon, grid) <= 0:
         raise ValueError
-    if not (ranks[0] >= 1 and ranks[-1] <= d and all(one < other for one, other in pairwise(ranks))):
+    last = MOST_FOUND if d is None else d
+    if last > 2**63 or (d is None) != (terms is not None):
+        raise ValueError
+    if not (ranks[0] >= 1 and ranks[-1] <= last and all(one < other for one, other in pairwise(ranks))):
         raise ValueError
     if len(noisy) != len(ranks) or any(
         (score / grid).denominator > 1 or abs(score / grid) > MOST_STEPS for score in noisy
@@ -286,7 +339,8 @@ def _read_sketch(data: dict[str, Any]) -> Sketch:
         raise ValueError
     return Sketch(
         ranks=ranks, noisy=noisy, domain_size=d, grid=grid, sensitivity=sensitivity, adjacency=adjacency,
-        max_items_per_user=most, guarantee=guarantee, private=bool(data["private"]),
+        max_items_per_user=most, guarantee=guarantee, private=bool(data["private"]), terms=terms,
+        expressions=expressions_from_dict(data),
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import date
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,14 +13,21 @@ import numpy as np
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.mechanisms.histogram import DiscreteLaplace
-from discreet.privacy import Number, Sensitivity, positive, whole_number
+from discreet.privacy import Number, Sensitivity, other_readings, positive, positive_exact, whole_number
 from discreet.release.counts import CountMechanism, to_score
 from discreet.release.guarantee import Guarantee
-from discreet.release.padding import Padding, Workload
-from discreet.release.request import Randomness, Request, check_source_adjacency, find_items_per_user, find_sensitivity
-from discreet.release.sketch import MOST_STEPS, Sketch, make_sketch_noise
-from discreet.release.topk import Delivery, plan_charge
+from discreet.release.request import (
+    Randomness,
+    Request,
+    Workload,
+    check_source_adjacency,
+    find_items_per_user,
+    find_sensitivity,
+)
+from discreet.release.sketch import MOST_FOUND, MOST_STEPS, Sketch, make_sketch_noise
+from discreet.release.topk import Padding, deliver_release, plan_charge
 from discreet.sources.base import AnySource, Source, refuse_curve
+from discreet.sources.discovered import Discovered, UnlistedGroups, UnlistedSource
 from discreet.sources.scores import as_source
 
 if TYPE_CHECKING:
@@ -31,6 +39,9 @@ _MOST_RANKS = 1000
 
 _LARGEST_NOISE = 2**40
 """The largest scale of the noise in steps: a curve with more noise is of no use for planning."""
+
+_LAST_BY_DEFAULT = 1000
+"""The last of the default ranks where nobody listed the items, enough for a k up to 100."""
 
 _LAST_DECADE = 7
 """The default ranks are 1, 2 and 5 times the powers of ten below 10^7, far beyond any usual k."""
@@ -56,7 +67,7 @@ class SketchRequest:
         The contribution bound in items; None for unbounded.
     """
 
-    source: Source
+    source: Source | UnlistedSource
     ranks: tuple[int, ...]
     guarantee: Guarantee
     sensitivity: Sensitivity
@@ -71,18 +82,24 @@ class SketchRequest:
         return len(self.ranks)
 
     @property
-    def d(self) -> int:
-        """The number of items in the public domain."""
-        return self.source.d
+    def d(self) -> int | None:
+        """The number of items in the public domain; None where nobody listed them."""
+        return None if isinstance(self.source, UnlistedSource) else self.source.d
+
+    @property
+    def terms(self) -> Discovered | None:
+        """The terms by which a planned release finds the items where nobody listed them."""
+        return self.source.terms if isinstance(self.source, UnlistedSource) else None
 
     def describe(self) -> dict[str, Any]:
-        """Return the ranks and the grid."""
-        return {"sketch": {"ranks": list(self.ranks), "grid": str(self.noise.grid)}}
+        """Return the ranks and the grid, and the terms of the planned release where nobody listed the items."""
+        terms = {} if self.terms is None else {"terms": self.terms.to_dict()}
+        return {"sketch": {"ranks": list(self.ranks), "grid": str(self.noise.grid), **terms}}
 
     @property
     def workload(self) -> Workload:
         """The workload, which is not typed: the ranks may require sorting all scores, and that takes private time."""
-        return Workload(False, self.source.d, len(self.ranks), True)
+        return Workload(False, self.d or 0, len(self.ranks), True)
 
     def draw(self, randomness: Randomness) -> Sketch:
         """Take a snapshot, read the scores at the ranks, and return them with noise."""
@@ -90,9 +107,10 @@ class SketchRequest:
         assert draw_noise is not None  # only a draw without counts has no noise, and a sketch consists of counts
         steps = [_clamp(exact + draw_noise(made.rate)) for exact in read_steps(self)]
         return Sketch(
-            ranks=self.ranks, noisy=tuple(to_score(step, made.grid) for step in steps), domain_size=self.source.d,
+            ranks=self.ranks, noisy=tuple(to_score(step, made.grid) for step in steps), domain_size=self.d,
             grid=made.grid, sensitivity=self.sensitivity, adjacency=promised.adjacency,
             max_items_per_user=self.max_items_per_user, guarantee=promised, private=randomness.private,
+            terms=self.terms,
         )  # fmt: skip
 
 
@@ -109,6 +127,8 @@ def sketch(
     purpose: str | None = None,
     request_id: str | None = None,
     dataset: str | None = None,
+    part: str | None = None,
+    as_of: str | date | None = None,
     rng: Any = None,
 ) -> Sketch:
     """Release noisy scores at a few public ranks, with epsilon-differential privacy: enough to plan a release by.
@@ -116,19 +136,21 @@ def sketch(
     Parameters
     ----------
     scores
-        The scores of one list of items, as for `top_k`.
+        The scores of one list of items, as for `top_k`; or events with `discreet.discovered` as their domain, whose
+        sketch costs no delta.
     epsilon
         The privacy budget of the sketch, in addition to that of the release it serves to plan.
     ranks
         The ranks to release scores at, from 1 for the largest score, in ascending order and not chosen by looking at
-        the data. Fewer ranks have less noise. By default 1, 2, 5, 10, 20 and so on, and the last.
+        the data. Fewer ranks have less noise. By default 1, 2, 5, 10, 20 and so on, and the last; for items that
+        nobody listed up to 1,000. Give more for a k above 100.
     grid
         The step to round scores to that are not whole numbers by their type; other scores have a grid of their own.
     sensitivity, adjacency
         As in `top_k`.
     pad_to
         As in `top_k`, except that "auto" is not allowed.
-    ledger, purpose, request_id, dataset
+    ledger, purpose, request_id, dataset, part, as_of
         As in `top_k`: the sketch is charged before it is drawn and stored before it is returned.
     rng
         A random generator, for tests only: the sketch is then marked as not private.
@@ -152,13 +174,15 @@ def sketch(
     padding = Padding(pad_to)
     if isinstance(scores, AnySource):
         padding.add_elapsed(scores.opening_seconds())
-    charge = plan_charge(ledger, purpose, request_id, dataset, rng)
-    with Delivery(padding, charge, rng) as delivery:
-        request = make_sketch_request(scores, epsilon, ranks, grid, sensitivity, adjacency)
+    charge = plan_charge(ledger, purpose, request_id, dataset, rng, as_of=as_of, part=part)
+    with deliver_release(padding, charge, rng) as delivery:
+        rest = ranks, grid, sensitivity, adjacency
+        request = make_sketch_request(scores, epsilon, *rest)
         # Scores that the caller does not keep are freed before the wait.
         del scores
-        delivery.draw(request)
-        del request
+        others = (make_sketch_request(request.source, each, *rest) for (each,) in other_readings([epsilon]))
+        delivery.draw(request, others)
+        del request, others
     made: Sketch = delivery.release
     return made
 
@@ -169,9 +193,20 @@ def make_sketch_request(
     """Return the request that the arguments of `sketch` describe, checked before anything private is read."""
     if isinstance(scores, Source) and not scores.has_items:
         raise refuse_curve()
-    source, budget = as_source(scores), positive(epsilon, "epsilon")
+    source: Source | UnlistedSource
+    source = scores if isinstance(scores, UnlistedSource) else as_source(scores)
+    if isinstance(source, UnlistedGroups):
+        raise InvalidTypeError("scores must be of one list of items for a sketch, not of several groups")
+    budget = positive(epsilon, "epsilon")
     neighbours = check_source_adjacency(source.adjacency, adjacency)
-    said = find_sensitivity(source, sensitivity)
+    if isinstance(source, UnlistedSource):
+        if sensitivity is not None:
+            raise InvalidValueError("sensitivity must be left out, because the source knows its own")
+        # The bound of partition selection is for finding items. A user moves the scores of any number of items.
+        own, most = source.sensitivity, None
+    else:
+        said = find_sensitivity(source, sensitivity)
+        own, most = said.sides, find_items_per_user(source, said)
     # The grid is public: it comes from the type of the scores or from the caller.
     if source.grid is not None and grid is not None:
         raise InvalidValueError("grid must be left out, because the scores have their own")
@@ -179,9 +214,10 @@ def make_sketch_request(
         raise InvalidTypeError(
             "grid must be given for scores that are not whole numbers by their type: what to round them to, such as 1"
         )
-    step = positive(grid, "grid") if source.grid is None else source.grid
-    own, most = said.sides, find_items_per_user(source, said)
-    places = default_ranks(source.d) if ranks is None else _check_ranks(ranks, source.d)
+    step = positive_exact(grid, "grid") if source.grid is None else source.grid
+    # Where nobody listed the items there is no end of them.
+    last = _LAST_BY_DEFAULT if isinstance(source, UnlistedSource) else source.d
+    places = default_ranks(last) if ranks is None else _check_ranks(ranks, source)
     noise = make_sketch_noise(own, neighbours, step, len(places), most, budget)
     if noise.rate * _LARGEST_NOISE < 1:
         raise InvalidValueError(
@@ -196,8 +232,15 @@ def make_sketch_request(
 
 def read_steps(request: SketchRequest) -> list[int]:
     """Return the exact scores at the ranks, in whole steps: the values whose sensitivity the noise covers."""
+    source = request.source
+    if isinstance(source, UnlistedSource):
+        # The key decides which items count for finding them, which plays no part here.
+        with source.snapshot("", with_uncounted=True) as unlisted:
+            (largest,) = unlisted.largest_scores(request.ranks[-1])
+        # Beside the items of the table there is no end of items that nobody touched, with a score of 0.
+        return [_clamp(max(0, largest[rank - 1])) if rank <= len(largest) else 0 for rank in request.ranks]
     # An overflow of a float depends on the scores, so the caller's NumPy settings must not raise an error for it.
-    with np.errstate(all="ignore"), request.source.snapshot() as snapshot:
+    with np.errstate(all="ignore"), source.snapshot() as snapshot:
         # Clamping moves no two scores further apart.
         return [_clamp(request.noise.to_steps(snapshot.tally.exact(rank - 1))) for rank in request.ranks]
 
@@ -214,10 +257,13 @@ def default_ranks(d: int) -> tuple[int, ...]:
     return (*(rank for rank in series if rank < d), d)
 
 
-def _check_ranks(ranks: Any, d: int) -> tuple[int, ...]:
+def _check_ranks(ranks: Any, source: Source | UnlistedSource) -> tuple[int, ...]:
     if isinstance(ranks, str | bytes) or not isinstance(ranks, Iterable):
         raise InvalidTypeError(f"ranks must be a list of whole numbers such as [1, 10, 100], not {quote(ranks)}")
-    places = tuple(whole_number(rank, "ranks", 1, d, f"{d}, the number of items") for rank in ranks)
+    last, spelled = MOST_FOUND, f"{MOST_FOUND:,}"
+    if not isinstance(source, UnlistedSource):
+        last, spelled = source.d, f"{source.d}, the number of items"
+    places = tuple(whole_number(rank, "ranks", 1, last, spelled) for rank in ranks)
     if not 1 <= len(places) <= _MOST_RANKS:
         raise InvalidValueError(f"ranks must be from 1 to {_MOST_RANKS} numbers, not {len(places)}")
     if any(one >= other for one, other in pairwise(places)):

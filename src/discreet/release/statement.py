@@ -1,4 +1,6 @@
-"""Write the privacy statement of a release in Markdown, for lawyers and experts: promise, numbers and limits.
+"""Write the privacy statement of a release in Markdown: a paragraph for lawyers, a table for experts, and the limits.
+
+A limit stands in a statement only if it applies to the source, the mechanism and the ledger of the release.
 
 The promise to one person bounds the belief of somebody who gave even odds to that person being in the data. Under pure
 epsilon the odds change by a factor of at most e^epsilon, so that belief is at most e^epsilon / (1 + e^epsilon). With a
@@ -11,6 +13,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,25 +21,47 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.exact.ball import ball, precision
-from discreet.privacy import ONE
+from discreet.language import ENGLISH, Language, find_language
+from discreet.privacy import ONE, Expressions
 from discreet.release.grouped import GroupedRelease, count_groups
 from discreet.release.guarantee import Guarantee
-from discreet.release.release import Release, describe_parts, describe_size, describe_user, to_json_text
+from discreet.release.release import Release, describe_parts, describe_size, to_json_text
 from discreet.release.sketch import Sketch
-from discreet.text import decimal, decimal_above, printable
+from discreet.text import printable
 
 if TYPE_CHECKING:
-    from discreet.ledger.account import Entry
+    from discreet.ledger.account import Account, Entry
     from discreet.ledger.ledger import Ledger
 
 
-PROMISE, DATA, OUTSIDE = "promise", "data", "outside"
-"""The subjects of a limit: the reach of the promise, the duties of the data holder, and the view of an observer."""
+PROMISE, DATA, OUTSIDE, USE = "promise", "data", "outside", "use"
+"""The subjects of a limit: the reach of the promise, the duties of the data holder, the view of an observer, and the
+use of the library, which no statement is about."""
 
 LISTED, FOUND, COUNTS, VALUES, SHORTFALL, GROUPS, LEDGER, SEEDED = (
     "listed", "found", "counts", "values", "shortfall", "groups", "ledger", "seeded",
 )  # fmt: skip
 """The traits of a release that a limit can be about."""
+
+SCORES, EVENTS, TEXT, TYPED, SPILLED, PANDAS = "scores", "events", "text", "typed", "spilled", "pandas source"
+"""The traits of a source: scores or events, a text file, columns with declared types, rows that DuckDB may write to
+disk, and inferred types of pandas."""
+
+SOURCES = {
+    "scores": {SCORES},
+    "csv": {EVENTS, TEXT, SPILLED},
+    "json": {EVENTS, TEXT, SPILLED},
+    "parquet": {EVENTS, TYPED, SPILLED},
+    "pandas": {EVENTS, TYPED, SPILLED, PANDAS},
+    "polars": {EVENTS, TYPED, SPILLED},
+    "arrow": {EVENTS, TYPED, SPILLED},
+    "duckdb": {EVENTS, TYPED, SPILLED},
+    "postgresql": {EVENTS, TYPED},
+    "sqlite": {EVENTS},
+    "spark": {EVENTS, TYPED},
+    "other": {EVENTS},
+}
+"""The traits of each kind of source."""
 
 Statable = Release | GroupedRelease | Sketch
 """The kinds of release that have a statement."""
@@ -50,37 +75,30 @@ _MOST_PLACES = 6
 _CERTAIN = Fraction(64)
 """From this epsilon on the bound on belief is 1 to more places than are ever printed."""
 
-NOT_PRIVATE = (
-    "NOT PRIVATE: it was drawn with the caller's random generator, so that whoever can guess the seed can undo the "
-    "noise. It is for tests, promises nothing, and is not to be published."
-)
-ARITHMETIC = (
-    "Scores, epsilon and sensitivities are exact rationals. Every random choice compares random bits of the operating "
-    "system with interval arithmetic of as many digits as it takes to decide, so that what is drawn has exactly the "
-    "probabilities of the proof; floating point enters as proven upper bounds alone."
-)
 SIDE_CHANNELS = (
     "How long a release takes depends on the scores. With `pad_to` it ends only at whole multiples of a time; the "
     "release does not record whether that was used."
 )
-NO_LEDGER = (
-    "No ledger was given, so that nothing is known about other releases. Promises add up: two releases with epsilon 1 "
-    "each come to epsilon 2."
-)
-LIMITS_PAGE = "Each line of this section and of the next two is a heading of the page of known limits of discreet."
-PAD_TO = "Was `pad_to` used, with how many seconds, and who could have measured how long the release took?"
-WHO = "Who is one user: a person, an account, a household, a device?"
-OTHERS = "What else was released about the same people, and what did it cost?"
-VERSION = "Which version of discreet made the release?"
 
 
 @dataclass(frozen=True)
 class Limit:
-    """A heading of docs/known-limits.md, its subject, and the trait that a release must have; None for any release."""
+    """A heading of docs/known-limits.md, its subject, and the trait that a release must have; None for any release.
 
-    heading: str
+    The catalogue of each language has the heading, and a sentence that says in a statement what follows from it.
+    """
+
+    name: str
     about: str
     needs: str | None = None
+
+    def heading(self, language: Language = ENGLISH) -> str:
+        """Return the heading."""
+        return language.text(f"limit.{self.name}.heading")
+
+    def sentence(self, language: Language = ENGLISH) -> str:
+        """Return the sentence; it is empty for a limit that no statement is about."""
+        return language.text(f"limit.{self.name}.sentence")
 
 
 @dataclass(frozen=True)
@@ -89,8 +107,8 @@ class Subject:
 
     Attributes
     ----------
-    title, word
-        The released product in words, and its name in sentences: "this list", "these lists" or "this curve".
+    title, seen
+        The released product in words, and the key of its name in sentences: "list", "lists" or "curve".
     guarantee, private
         The guarantee, and False if it does not hold because the caller passed a random generator.
     traits
@@ -105,10 +123,14 @@ class Subject:
         A sentence on the shortfall; None without one.
     ledger, entry
         The ledger that the release was charged to, and its charge; None without a ledger.
+    expressions
+        The row expressions that make columns of the events, by argument.
+    language
+        The language of the statement.
     """
 
     title: str
-    word: str
+    seen: str
     guarantee: Guarantee
     private: bool
     traits: frozenset[str]
@@ -118,45 +140,52 @@ class Subject:
     quality: str | None = None
     ledger: Ledger | None = None
     entry: Entry | None = None
+    expressions: Expressions = ()
+    language: Language = ENGLISH
 
 
 LIMITS = (
-    Limit("The list of items must be public.", DATA, LISTED),
-    Limit("Scores must move by no more than the stated sensitivity.", DATA),
-    Limit("Scores must be numbers exactly as you mean them.", DATA),
-    Limit("A domain taken from the events is not always detected.", DATA, LISTED),
-    Limit("Text files must be well formed.", DATA),
-    Limit("Column names are public where they are a schema or a header.", DATA),
-    Limit("Declared column types are trusted.", DATA),
-    Limit("Pandas merges whole numbers beyond 2^53.", DATA),
-    Limit("Each user's rows must depend on that user alone.", DATA),
-    Limit("A source of events stays in its process.", DATA),
-    Limit("A table must not change during a release.", DATA),
-    Limit("Positions of a sorted array are ranks.", DATA),
-    Limit("Planning on private scores is not private.", DATA),
+    Limit("public_list", DATA, LISTED),
+    Limit("sensitivity", DATA, SCORES),
+    Limit("exact_scores", DATA, SCORES),
+    Limit("copied_domain", DATA, "listed events"),
+    Limit("text_files", DATA, TEXT),
+    Limit("column_names", DATA, TEXT),
+    Limit("declared_types", DATA, TYPED),
+    Limit("pandas", DATA, PANDAS),
+    Limit("own_rows", DATA, EVENTS),
+    Limit("process", USE),
+    Limit("constant_table", DATA, EVENTS),
+    Limit("positions", USE),
+    Limit("planning", DATA),
     # A period of the rows can have a time zone too, and a release does not record it.
-    Limit("Days depend on the database of time zones.", DATA),
-    Limit("A ledger knows a dataset by its name alone.", DATA, LEDGER),
-    Limit("Float functions are trusted to a stated error.", DATA),
-    Limit("Items that are found cost a delta, and rare ones are not found.", PROMISE, FOUND),
-    Limit("A generator of your own is for tests.", PROMISE, SEEDED),
-    Limit("The values of a histogram are biased upwards.", PROMISE, VALUES),
-    Limit("Counts cost extra, and an interval is about one item.", PROMISE, COUNTS),
-    Limit("A shortfall is about one list, and misses one time in twenty.", PROMISE, SHORTFALL),
-    Limit("Groups are public, and rows decide who is in them.", PROMISE, GROUPS),
-    Limit("Every release costs.", PROMISE),
-    Limit("Epsilon is about one person.", PROMISE),
-    Limit("Some rows can still make a release fail.", OUTSIDE),
-    Limit("Running time depends on the scores.", OUTSIDE),
-    Limit("An engine sees the queries, and how many there are.", OUTSIDE),
-    Limit("Rows that do not fit into memory are written to disk.", OUTSIDE),
-    Limit("Standard input is copied.", OUTSIDE),
-    Limit("A feature selection shows that there is a row.", OUTSIDE),
-    Limit("The process is trusted.", OUTSIDE),
+    Limit("time_zones", DATA, EVENTS),
+    Limit("dataset_name", DATA, LEDGER),
+    Limit("floats", DATA),
+    Limit("found", PROMISE, FOUND),
+    Limit("generator", PROMISE, SEEDED),
+    Limit("values", PROMISE, VALUES),
+    Limit("counts", PROMISE, COUNTS),
+    Limit("shortfall", PROMISE, SHORTFALL),
+    Limit("groups", PROMISE, GROUPS),
+    Limit("cost", PROMISE),
+    Limit("one_person", PROMISE),
+    Limit("failing_rows", OUTSIDE, EVENTS),
+    Limit("time", OUTSIDE),
+    Limit("engine", OUTSIDE, EVENTS),
+    Limit("disk", OUTSIDE, SPILLED),
+    Limit("standard_input", USE),
+    Limit("features", USE),
+    Limit("trusted_process", OUTSIDE),
 )
 
 
-def make_statement(release: Statable, ledger: Ledger | str | os.PathLike[str] | None = None) -> str:
+def make_statement(
+    release: Statable,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    source: str | None = None,
+    language: str = "en",
+) -> str:
     """Return the statement of a release as Markdown.
 
     Parameters
@@ -165,47 +194,76 @@ def make_statement(release: Statable, ledger: Ledger | str | os.PathLike[str] | 
         A release, a release by group, or a sketch.
     ledger
         The ledger that the release was charged to; the statement then covers all of its releases too.
+    source
+        The kind of source, a name in `SOURCES`; the statement then has its limits.
+    language
+        The language, a name in `LANGUAGES`.
     """
-    return write_statement(make_subject(release, ledger))
+    return write_statement(make_subject(release, ledger, source=source, language=find_language(language)))
 
 
-def write_statement(subject: Subject) -> str:
-    """Return the statement of a subject as Markdown."""
-    terms, entry, ledger = subject.guarantee, subject.entry, subject.ledger
-    promised = [NOT_PRIVATE]
-    if subject.private:
-        promise = promise_to_people(terms.epsilon, terms.delta, terms.adjacency, subject.word)
-        unit = WHO if ledger is None else f"The budget is for the privacy of {printable(ledger.budget.unit)}."
-        alone = f"With this release alone: {promise[:1].lower()}{promise[1:]}"
-        promised = [alone, "", f"'You' are one user of the data. {unit}"]
-    version = "its version is not in the release" if entry is None else f"version {printable(entry.version)}"
-    charged = [] if entry is None else [f"- charge {entry.number} of the ledger, at {printable(entry.time)}"]
-    made = [
-        f"- mechanism: {terms.mechanism!r}, in the central model: whoever runs it sees the data",
-        f"- library: discreet, {version}",
-        *charged,
-        f"- arithmetic: {ARITHMETIC}",
+def write_statement(subject: Subject, registry: str = "statement.registry") -> str:
+    """Return the statement of a subject as Markdown; `registry` is the key of the line about the registry."""
+    ledger, language = subject.ledger, subject.language
+    limits = [
+        f"- {' '.join(filter(None, (limit.heading(language), limit.sentence(language))))}"
+        for about in (PROMISE, DATA, OUTSIDE)
+        for limit in LIMITS
+        if limit.about == about and _applies(limit, subject.traits)
     ]
-    limits = {
-        about: [f"- {heading}" for heading in find_limits(about, subject.traits)] for about in (PROMISE, OUTSIDE, DATA)
+    questions = ["pad_to"] if ledger is not None else ["who", "others", "version", "pad_to"]
+    questions = questions if {SCORES, EVENTS} & subject.traits else [*questions, "source"]
+    asked = [f"- {language.text(f'statement.{question}')}" for question in questions]
+    sections = {
+        "statement.promised": _list_promises(subject),
+        "statement.numbers": [
+            "| | |",
+            "| --- | --- |",
+            *(f"| {name} | {text} |" for name, text in _list_terms(subject)),
+        ],
+        "statement.not_covered": limits,
+        "statement.unknown": [*asked, "", language.text(registry)],
     }
-    questions = [PAD_TO] if ledger is not None else [WHO, OTHERS, VERSION, PAD_TO]
-    sections = [
-        ("What is promised", promised),
-        ("In numbers", _list_terms(subject)),
-        ("All releases together", [NO_LEDGER] if ledger is None else describe_ledger(ledger)),
-        ("How it was made", made),
-        ("How far the promise goes", [LIMITS_PAGE, "", *limits[PROMISE]]),
-        ("What can be seen while a release is made", [SIDE_CHANNELS, "", *limits[OUTSIDE]]),
-        ("What the data holder answers for", limits[DATA]),
-        ("What discreet cannot know", [f"- {question}" for question in questions]),
-    ]
-    body = [line for title, lines in sections for line in ("", f"## {title}", "", *lines)]
+    body = [line for key, lines in sections.items() for line in ("", f"## {language.text(key)}", "", *lines)]
     return "\n".join([f"# {subject.title}", *body])
 
 
-def make_subject(release: Statable, ledger: Any, entry: Entry | None = None) -> Subject:
+def _list_promises(subject: Subject) -> list[str]:
+    """Return who is protected, against what, how much, for how long, and what is not: a paragraph each."""
+    terms, ledger, tell = subject.guarantee, subject.ledger, subject.language.text
+    if not subject.private:
+        return [tell("statement.not_private")]
+    is_added = terms.adjacency == "add-remove"
+    alone = promise_to_people(
+        terms.epsilon, terms.delta, terms.adjacency, tell(f"seen.{subject.seen}"), subject.language
+    )
+    if ledger is None:
+        who, together = tell("statement.protected"), [tell("statement.no_ledger")]
+    else:
+        who = tell("statement.protected_unit", unit=printable(ledger.budget.unit))
+        all_lists = tell("statement.together", promise=promise_of_ledger(ledger.account, subject.language))
+        together = [all_lists, *describe_periods(ledger.account, subject.language)]
+    said = [
+        who,
+        tell("statement.hidden_added" if is_added else "statement.hidden_replaced"),
+        tell("statement.alone", promise=alone),
+        *together,
+        tell("statement.endless"),
+        tell("statement.not_hidden"),
+    ]
+    return [line for paragraph in said for line in (paragraph, "")][:-1]
+
+
+def make_subject(
+    release: Statable,
+    ledger: Any,
+    entry: Entry | None = None,
+    source: str | None = None,
+    language: Language = ENGLISH,
+) -> Subject:
     """Return the subject of a statement; look up the charge of the release in its ledger unless it is given."""
+    if source is not None and source not in SOURCES:
+        raise InvalidValueError(f"source must be one of {', '.join(SOURCES)}, not {quote(source)}")
     book = None
     if ledger is not None:
         from discreet.ledger.ledger import Ledger
@@ -221,87 +279,102 @@ def make_subject(release: Statable, ledger: Any, entry: Entry | None = None) -> 
             raise InvalidValueError(
                 "ledger must be the one that the release was charged to, and this one does not hold the release"
             )
-    own, title, word, share, d = _describe(release)
+    own, title, seen, share, d = _describe(release, language)
     guarantee = release.guarantee
     traits = {
         LISTED if guarantee.discovery is None else FOUND,
         *own,
+        # Items that nobody listed are found in events.
+        *([] if guarantee.discovery is None else [EVENTS]),
+        *(SOURCES[source] if source is not None else []),
         *([VALUES] if guarantee.mechanism.releases_values else []),
         *([SHORTFALL] if guarantee.shortfall_epsilon else []),
         *([] if book is None else [LEDGER]),
         *([] if release.private else [SEEDED]),
     }
-    parts = "" if isinstance(release, Sketch) else describe_parts(guarantee)
-    quality = _describe_quality(release)
-    return Subject(title, word, guarantee, release.private, frozenset(traits), d, parts, share, quality, book, entry)
+    parts = "" if isinstance(release, Sketch) else describe_parts(guarantee, language)
+    quality = _describe_quality(release, language)
+    return Subject(
+        title, seen, guarantee, release.private, frozenset(traits), d, parts, share, quality, book, entry,
+        release.expressions, language,
+    )  # fmt: skip
 
 
-def _describe_quality(release: Statable) -> str | None:
+def _describe_quality(release: Statable, language: Language) -> str | None:
     """Return a sentence on the shortfall of a release, or None without one."""
     if not release.guarantee.shortfall_epsilon:
         return None
     if isinstance(release, Release):
-        return "".join(release.describe_shortfall()) or "No item is released, so there is no shortfall."
-    return "Each list has a bound on its shortfall, which holds with 95% confidence for that list by itself."
+        return "".join(release.describe_shortfall(language)) or language.text("statement.no_item")
+    return language.text("statement.each_bound")
 
 
-def _describe(release: Statable) -> tuple[set[str], str, str, str | None, int | None]:
-    """Return the traits of a release, its title, its word, how users share groups, and the number of items."""
+def _describe(release: Statable, language: Language) -> tuple[set[str], str, str, str | None, int | None]:
+    """Return the traits of a release, its title, its key in `seen`, how users share groups, and the number of items."""
     if isinstance(release, Sketch):
-        title = f"Noisy scores at {len(release.ranks):,} public ranks of {release.d:,} items"
-        return set(), title, "this curve", None, release.d
+        title = language.text("statement.curve_title", ranks=len(release.ranks), size=release.size)
+        return set(), title, "curve", None, release.domain_size
     if isinstance(release, Release):
         counted = {COUNTS} if release.counts is not None and not release.guarantee.mechanism.releases_values else set()
-        return counted, describe_size(release), "this list", None, release.d
-    traits, _, _, _, d = _describe(next(iter(release.values())))
-    by = "" if release.names == ("group",) else f" by {' and '.join(map(printable, release.names))}"
-    size = "Up to" if any(each.k < release.k for each in release.values()) else "Top"
-    title = f"{size} {release.k:,} in each of {count_groups(len(release))}{by}"
-    share = "A user counts in one group alone, so that all groups together cost what one of them does."
+        return counted, describe_size(release, language), "list", None, release.d
+    traits, _, _, _, d = _describe(next(iter(release.values())), language)
+    is_shorter = any(each.k < release.k for each in release.values())
+    title = language.text(
+        "list.groups_size",
+        top=language.text("list.up_to" if is_shorter else "list.top"),
+        count=release.k,
+        groups=count_groups(len(release), language),
+        by=release.name_columns(language),
+    )
+    share = language.text("statement.one_group")
     if release.each_user != ONE:
-        cost = decimal_above(max(each.guarantee.epsilon for each in release.values()))
-        most = count_groups(release.groups_per_user)
-        share = (
-            f"A user counts in up to {most}, each of which costs at most epsilon {cost}; the epsilon above is for all."
+        cost = language.above(max(each.guarantee.epsilon for each in release.values()))
+        share = language.text(
+            "statement.many_groups", groups=count_groups(release.groups_per_user, language), cost=cost
         )
-    return traits | {GROUPS}, title, "these lists", share, d
+    return traits | {GROUPS}, title, "lists", share, d
 
 
 def find_limits(about: str, traits: Collection[str]) -> list[str]:
     """Return the headings on one subject that concern a release with these traits."""
-    return [each.heading for each in LIMITS if each.about == about and (each.needs is None or each.needs in traits)]
+    return [limit.heading() for limit in LIMITS if limit.about == about and _applies(limit, traits)]
 
 
-def promise_to_people(epsilon: Fraction, delta: Fraction, adjacency: str, word: str = "this list") -> str:
+def _applies(limit: Limit, traits: Collection[str]) -> bool:
+    """Return True if a release has all traits that a limit needs."""
+    return limit.needs is None or limit.needs in traits or set(limit.needs.split()) <= set(traits)
+
+
+def promise_to_people(
+    epsilon: Fraction, delta: Fraction, adjacency: str, seen: str = "this list", language: Language = ENGLISH
+) -> str:
     """Return the promise to one person in a sentence.
 
     Parameters
     ----------
     epsilon, delta, adjacency
         The privacy parameters.
-    word
+    seen
         The released product: "this list", for instance.
+    language
+        The language of the sentence and of `seen`.
 
     Examples
     --------
     >>> from fractions import Fraction
     >>> promise_to_people(Fraction(1), Fraction(0), "add-remove", "these lists")
-    'Whoever looks at these lists can become at most 73.2% sure, from even odds, that you are in the data.'
+    'Somebody who thought it 50:50 that you are in the data is at most 73.2% sure of it after seeing these lists.'
     """
     percent = belief_percent(epsilon, delta)
+    is_added = adjacency == "add-remove"
     if percent == "100%":
-        return (
-            f"Whoever looks at {word} may become as good as certain {_secret(adjacency)}: this epsilon protects nobody."
-        )
-    if not delta:
-        return f"Whoever looks at {word} can become at most {percent} sure, from even odds, {_secret(adjacency)}."
+        return language.text("promise.none_added" if is_added else "promise.none_replaced", seen=seen)
     # With a delta a rare outcome may reveal a person, so that only guesses have a bound.
-    asked = "whether you are in the data" if adjacency == "add-remove" else "which of two ways your rows are"
-    return f"Whoever looks at {word} and guesses, from even odds, {asked}, is right with a chance of at most {percent}."
-
-
-def _secret(adjacency: str) -> str:
-    return "that you are in the data" if adjacency == "add-remove" else "what your rows are"
+    if delta:
+        key = "promise.delta_added" if is_added else "promise.delta_replaced"
+    else:
+        key = "promise.pure_added" if is_added else "promise.pure_replaced"
+    return language.text(key, seen=seen, percent=language.percent(percent.removesuffix("%")))
 
 
 def bound_belief(epsilon: Fraction, delta: Fraction) -> Fraction:
@@ -342,57 +415,142 @@ def _first_place(number: Fraction) -> int:
     return next((places for places in range(_MOST_PLACES) if number * 10**places >= 1), _MOST_PLACES)
 
 
-def describe_adjacency(adjacency: str) -> str:
+def describe_adjacency(adjacency: str, language: Language = ENGLISH) -> str:
     """Describe the difference between neighbouring datasets in a sentence."""
-    if adjacency == "add-remove":
-        return (
-            "Neighbouring data differ by all rows of one user, who is there in one and not in the other (add-remove)."
-        )
-    return "Neighbouring data differ by all rows of one user, who has other rows in each of them (swap)."
+    is_added = adjacency == "add-remove"
+    return language.text("statement.neighbours_added" if is_added else "statement.neighbours_replaced")
 
 
 def describe_ledger(ledger: Ledger) -> list[str]:
-    """Return the promise of all releases of a ledger together, later ones included, in lines of Markdown."""
-    budget, spent = ledger.budget, ledger.spent
-    delta = budget.delta or budget.epsilon * 0
-    lists = "all lists that are ever charged to this budget"
-    beside = "" if budget.delta is None else f" and delta = {decimal_above(budget.delta)}"
+    """Return the promise of all releases of a ledger together, later ones included, and their budget, in sentences."""
+    account = ledger.account
+    _, total, spent = name_budget(account)
+    budget = ENGLISH.text("budget.all", total=total, unit=printable(account.budget.unit), spent=spent)
+    return [promise_of_ledger(account), budget, *describe_periods(account)]
+
+
+def promise_of_ledger(account: Account, language: Language = ENGLISH) -> str:
+    """Return the promise of all releases of a budget together, later ones included."""
+    budget = account.budget
+    lists, _, _ = name_budget(account, language)
+    return promise_to_people(budget.epsilon, budget.delta or Fraction(0), budget.adjacency, lists, language)
+
+
+def name_budget(account: Account, language: Language = ENGLISH) -> tuple[str, str, str]:
+    """Return the lists that a budget is for, its size, and the spent part, in words that follow the ledger alone."""
+    budget, period, tell = account.budget, account.period, language.text
+    size = _spell_size(budget.epsilon, budget.delta, language)
+    spent = language.above(account.spending.spent())
+    if budget.every is None:
+        return tell("seen.ever"), size, tell("budget.spent", spent=spent)
+    every = tell(f"every.{budget.every}")
+    told = tell("budget.spent", spent=spent)
+    if period is not None:
+        told = tell("budget.spent_in", spent=spent, period=language.period(period))
+    return tell(f"seen.{budget.every}"), tell("budget.each", size=size, every=every), told
+
+
+def _spell_size(epsilon: Fraction, delta: Fraction | None, language: Language) -> str:
+    beside = "" if delta is None else language.text("budget.delta", delta=language.above(delta))
+    return language.text("budget.size", epsilon=language.above(epsilon), delta=beside)
+
+
+def describe_periods(account: Account, language: Language = ENGLISH) -> list[str]:
+    """Return the promise over several periods of a budget that renews; nothing for other budgets."""
+    budget, count, tell = account.budget, len(account.periods), language.text
+    if budget.every is None:
+        return []
+    # Over J periods with charges the promise is (J E, J D). A window of one length meets at most two periods, unless
+    # charges count in periods before their own.
+    zone = "UTC" if budget.zone is None else budget.zone
+    span = tell("span.late") if account.is_late else tell(f"span.{budget.every}")
+    lines = [f"{tell(f'renews.{budget.every}', zone=zone)} {span}"]
+    if not count:
+        return lines
+    when = tell("budget.in" if count == 1 else "budget.since", period=language.period(next(iter(account.periods))))
+    # Without a delta the epsilons that were really spent add up; a rho must not be converted afterwards.
+    spent = language.above(account.total.epsilon)
+    together = tell(
+        "budget.together",
+        total=_spell_size(count * budget.epsilon, None if budget.delta is None else count * budget.delta, language),
+        when=when,
+        years=tell(f"years.{budget.every}", count=count),
+        real="" if budget.delta is not None else tell("budget.real", spent=spent),
+    )
+    if count == 1:
+        return [*lines, together]
+    delta, seen = count * (budget.delta or Fraction(0)), tell("seen.together")
+    return [*lines, together, promise_to_people(count * budget.epsilon, delta, budget.adjacency, seen, language)]
+
+
+def _list_terms(subject: Subject) -> list[tuple[str, str]]:
+    """Return the rows of the table: a name and a text that fits a cell."""
+    terms, ledger, entry, language = subject.guarantee, subject.ledger, subject.entry, subject.language
+    tell, items, is_added = language.text, subject.guarantee.discovery, subject.guarantee.adjacency == "add-remove"
+    found = [] if items is None else [items.describe_noise(language), items.describe_threshold(language)]
+    definition = "cell.pure_added" if is_added else "cell.pure_replaced"
+    if terms.delta:
+        definition = "cell.delta_added" if is_added else "cell.delta_replaced"
+    budget = None
+    if ledger is not None:
+        _, total, spent = name_budget(ledger.account, language)
+        budget = tell("budget.cell", total=total, unit=ledger.budget.unit, spent=spent)
+    asked = "cell.epsilon" if subject.private else "cell.epsilon_asked"
+    columns = ", ".join(_quote_code(f"{argument} = {text}") for argument, text in subject.expressions)
+    rows = {
+        "row.epsilon": tell(asked, epsilon=language.above(terms.epsilon), parts=subject.parts),
+        "row.delta": language.above(terms.delta),
+        "row.definition": tell(definition),
+        "row.zcdp": tell("cell.zcdp", rho=language.above(terms.zcdp)),
+        "row.neighbours": describe_adjacency(terms.adjacency, language),
+        "row.sensitivity": describe_sensitivity(terms, language),
+        "row.rows": tell("cell.rows", columns=columns) if columns else None,
+        "row.groups": subject.share,
+        "row.quality": subject.quality,
+        "row.found": " ".join(text for text in found if text),
+        "row.mechanism": tell("cell.mechanism", mechanism=repr(terms.mechanism)),
+        "row.budget": budget,
+        "row.charge": None if entry is None else _describe_charge(entry, language),
+        "row.library":
+            tell("cell.library_unknown") if entry is None else tell("cell.library", version=entry.version),
+        "row.arithmetic": tell("statement.arithmetic"),
+    }  # fmt: skip
+    # A bar would end the cell, and a blank that does not break counts as unprintable.
     return [
-        promise_to_people(budget.epsilon, delta, budget.adjacency, lists),
-        "",
-        f"The budget of all of them is epsilon = {decimal_above(budget.epsilon)}{beside}, for "
-        f"{printable(budget.unit)}; {decimal_above(spent)} is spent. A release that does not fit is refused "
-        "before anything is drawn.",
+        (tell(name), printable(text.replace("\N{NO-BREAK SPACE}", " ")).replace("|", "\\|"))
+        for name, text in rows.items()
+        if text
     ]
 
 
-def _list_terms(subject: Subject) -> list[str]:
-    terms, items = subject.guarantee, subject.guarantee.discovery
-    found = [] if items is None else [items.describe_noise(), items.describe_threshold()]
-    variant = "pure epsilon-differential privacy" if not terms.delta else "(epsilon, delta)-differential privacy"
-    lines = [
-        f"- epsilon = {decimal_above(terms.epsilon)}{subject.parts}",
-        f"- delta = {decimal_above(terms.delta)}",
-        f"- {variant}, for one user {describe_user(terms.adjacency)}; rho = {decimal_above(terms.zcdp)} of zCDP",
-        f"- {describe_adjacency(terms.adjacency)}",
-        f"- {describe_sensitivity(terms)}",
-        *([] if subject.share is None else [f"- {subject.share}"]),
-        *([] if subject.quality is None else [f"- {subject.quality}"]),
-        *(f"- {text}" for text in found if text),
-    ]
-    return (
-        lines
-        if subject.private
-        else [f"Asked for, and not given, because it is not private:\n\n{lines[0]}", *lines[1:]]
+def _quote_code(text: str) -> str:
+    """Return a text as code of Markdown, whose marks mean nothing; a fence is longer than any backticks inside."""
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}{text}{fence}" if len(fence) == 1 else f"{fence} {text} {fence}"
+
+
+def _describe_charge(entry: Entry, language: Language) -> str:
+    """Return the charge of a release, its time, its part and, for a budget that renews, its period."""
+    part = "" if entry.part is None else language.text("cell.part", part=printable(entry.part))
+    period = "" if entry.period is None else language.text("cell.within", period=language.period(entry.period))
+    return language.text(
+        "cell.charge",
+        number=entry.number,
+        time=language.moment(entry.time),
+        within=part + period,
+        counted="" if entry.as_of is None else language.text("cell.counted", time=language.moment(entry.as_of)),
     )
 
 
-def describe_sensitivity(terms: Guarantee) -> str:
+def describe_sensitivity(terms: Guarantee, language: Language = ENGLISH) -> str:
     """Describe the sensitivity in a sentence: how far one user moves scores, added or replaced."""
-    moved = terms.sensitivity
-    sides = f"down by at most {decimal(moved.down)} and up by at most {decimal(moved.up)}"
-    most = "" if moved.items is None else f", and at most {moved.items:,} scores"
-    whole = "" if moved.l1 is None else f", all of them together by at most {decimal(moved.l1)}"
+    moved, key = terms.sensitivity, "statement.moves_replaced"
     if terms.adjacency == "add-remove":
-        return f"Adding one user moves a score {sides}{most}{whole}; removing one reverses that."
-    return f"Between neighbours a score moves {sides}{most}{whole}."
+        key = "statement.moves_added" if moved.down else "statement.moves_up"
+    return language.text(
+        key,
+        down=language.exact(moved.down),
+        up=language.exact(moved.up),
+        items="" if moved.items is None else language.text("statement.moves_items", items=moved.items),
+        whole="" if moved.l1 is None else language.text("statement.moves_whole", l1=language.exact(moved.l1)),
+    )

@@ -1,24 +1,32 @@
 """Release the top-k of scored items with differential privacy.
 
 `top_k` turns the scores into a source, makes the request, charges the ledger, draws, and returns the release. Each kind
-of request draws its own release. `Delivery` withholds the release until the padding has passed: everything that takes
-private time, freeing the scores included, happens before a wait, and the steps after a wait depend on the release
+of request draws its own release. `deliver_release` withholds the release until the padding has passed: everything that
+takes private time, freeing the scores included, happens before a wait, and the steps after a wait depend on the release
 alone. A charge is visible in the ledger's file, so it has a wait of its own.
+
+`Padding` makes running time coarse: a release returns only at whole multiples of a period. The time of a draw depends
+on the scores. An observer of a padded release learns only the multiple at which it ended; with a period well above the
+usual time that is the first multiple, whatever the scores.
 """
 
 from __future__ import annotations
 
+import math
 import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import date
 from fractions import Fraction
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
-from discreet.errors import Error, InternalError, InvalidValueError
+from discreet.errors import Error, InternalError, InvalidValueError, quote
 from discreet.mechanisms.base import Mechanism
-from discreet.privacy import Number, Sensitivity
-from discreet.release.padding import Padding, check_auto
+from discreet.privacy import Number, Sensitivity, other_readings, positive
 from discreet.release.release import Release
-from discreet.release.request import AnyRequest, Randomness, make_request
+from discreet.release.request import AnyRequest, Asked, Randomness, Request, Workload, make_grouped_request, make_terms
 from discreet.sources.arrays.array import is_typed
 from discreet.sources.base import AnySource, GroupedSource, Source
 from discreet.sources.scores import as_any_source, is_tensor
@@ -29,6 +37,14 @@ if TYPE_CHECKING:
     from discreet.ledger.store import Record
     from discreet.release.grouped import AnyRelease, GroupedRelease
     from discreet.sources.discovered import UnlistedGroups
+
+AUTO = "auto"
+
+_LONGEST = 3600
+"""The longest period in seconds: an hour, far above any release."""
+
+_SPIN = 0.002
+"""The seconds before the end at which sleeping stops: the operating system wakes a process late by up to this much."""
 
 
 class _Options(TypedDict, total=False):
@@ -46,6 +62,8 @@ class _Options(TypedDict, total=False):
     purpose: str | None
     request_id: str | None
     dataset: str | None
+    part: str | None
+    as_of: str | date | None
     rng: Any
 
 
@@ -72,6 +90,8 @@ def top_k(
     purpose: str | None = None,
     request_id: str | None = None,
     dataset: str | None = None,
+    part: str | None = None,
+    as_of: str | date | None = None,
     rng: Any = None,
 ) -> AnyRelease:
     """Release the k items with the highest scores, with epsilon-differential privacy for each user.
@@ -114,8 +134,8 @@ def top_k(
         time reveals less about the scores. "auto" chooses a period from the number of items and k; it works for arrays
         and columns of a numeric type alone. By default there is no padding.
     ledger
-        A `Ledger` or its file. The release is charged to this budget before it is drawn, and stored before it is
-        returned. Nothing is drawn if the budget does not allow the release.
+        A `Ledger`, its file, or its URL on PostgreSQL. The release is charged to this budget before it is drawn, and
+        stored before it is returned. Nothing is drawn if the budget does not allow the release.
     purpose
         With a ledger: the reason for the release, in words.
     request_id
@@ -124,6 +144,11 @@ def top_k(
     dataset
         With a ledger: the name of the data. A ledger for one dataset refuses a release that names another dataset or
         none, before anything is read.
+    part
+        With a ledger that has parts: the part to charge. By default the release is charged to what is in no part.
+    as_of
+        With a ledger that renews: the day or time whose period the release is charged to, such as "2026-12-31". It is
+        not after now, and in no period before that of the last charge. By default now.
     rng
         A random generator, for tests only: the release is then marked as not private.
 
@@ -149,39 +174,66 @@ def top_k(
         delta = scores.delta
     elif padding.is_auto:
         check_auto(is_tensor(scores) or is_typed(scores))
-    charge = plan_charge(ledger, purpose, request_id, dataset, rng, delta)
-    with Delivery(padding, charge, rng) as delivery:
+    charge = plan_charge(ledger, purpose, request_id, dataset, rng, delta, as_of, part)
+    with deliver_release(padding, charge, rng) as delivery:
         source = as_any_source(scores, labels)
         # Scores that the caller does not keep are freed before the wait.
         del scores, labels
-        request = make_any_request(
-            source, k, epsilon, mechanism=mechanism, sensitivity=sensitivity, adjacency=adjacency, counts=counts,
-            split=split, shortfall=shortfall,
-        )  # fmt: skip
-        delivery.draw(request)
-        del source, request
+        terms = {"mechanism": mechanism, "sensitivity": sensitivity, "adjacency": adjacency, "split": split}
+        request = make_any_request(source, k, epsilon, counts=counts, shortfall=shortfall, **terms)
+        others = (
+            make_any_request(source, k, number, counts=more, shortfall=bound, **terms, **own)
+            for own in ({}, *source.other_readings())
+            for number, more, bound in ((epsilon, counts, shortfall), *other_readings((epsilon, counts, shortfall)))
+        )
+        delivery.draw(request, others)
+        del source, request, others
     release: AnyRelease = delivery.release
     return release
 
 
-class Delivery:
-    """A context that draws one release and delivers it.
+@contextmanager
+def deliver_release(padding: Padding, charge: PlannedCharge | None = None, rng: Any = None) -> Iterator[Delivery]:
+    """Give a delivery that draws one release; where the block ends, wait for the padding and store the release.
 
-    The caller makes and draws a request inside the block. The end of the block waits for the padding and stores the
-    release in the ledger; an error waits as well. The caller deletes its references to the source and the request
-    inside the block, so that they are freed before the wait.
+    An error of the block waits as well. The caller deletes its references to the source and the request inside the
+    block, so that they are freed before the wait.
     """
+    delivery = Delivery(padding, charge, rng)
+    try:
+        yield delivery
+    except InternalError:
+        try:
+            padding.wait()
+        finally:
+            # An interrupted wait must not leave the ledger unlocked.
+            if charge is not None and delivery.record is not None:
+                with padding.delay_errors():
+                    charge.lock(delivery.record)
+        padding.wait()
+        raise
+    except Exception:
+        padding.wait()
+        raise
+    with padding.delay_errors():
+        padding.wait()
+        if charge is not None and delivery.record is not None:
+            charge.keep(delivery.record, delivery.release)
 
-    def __init__(self, padding: Padding, charge: PlannedCharge | None = None, rng: Any = None) -> None:
+
+class Delivery:
+    """One release: the charge that it makes, its record in the ledger, and the release once it is drawn."""
+
+    def __init__(self, padding: Padding, charge: PlannedCharge | None, rng: Any) -> None:
         self._padding, self._charge, self._rng = padding, charge, rng
-        self._record: Record | None = None
+        self.record: Record | None = None
         self.release: Any = None
 
-    def __enter__(self) -> Delivery:
-        return self
+    def draw(self, request: AnyRequest, others: Iterable[AnyRequest] = ()) -> None:
+        """Probe the source, charge the ledger, and draw; or take the release stored for the same request.
 
-    def draw(self, request: AnyRequest) -> None:
-        """Probe the source, charge the ledger, and draw; or take the release stored for the same request."""
+        `others` are other readings of the request's floats: early versions stored it as one of them.
+        """
         randomness, padding, charge = Randomness.of(self._rng), self._padding, self._charge
         if padding.is_auto:
             padding.choose_period(request.workload)
@@ -191,45 +243,34 @@ class Delivery:
                 request.source.probe()
                 charge.check_room(query)
             padding.wait()
-            self._record, self.release = charge.spend(query)
+            self.record, self.release = charge.spend(query, others)
         if self.release is not None:
             return
         try:
-            self.release = request.draw(randomness)
+            self.release = replace(request.draw(randomness), expressions=request.source.expressions)
         except Error as error:
-            if self._record is None or isinstance(error, InternalError):
+            if self.record is None or isinstance(error, InternalError):
                 raise
             raise type(error)(f"{error}; it was charged before, and what it cost stays spent") from None
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        charge, record = self._charge, self._record
-        if isinstance(error, InternalError):
-            try:
-                self._padding.wait()
-            finally:
-                # An interrupted wait must not leave the ledger unlocked.
-                if charge is not None and record is not None:
-                    with self._padding.delay_errors():
-                        charge.lock(record)
-        if error is not None:
-            if isinstance(error, Exception):
-                self._padding.wait()
-            return
-        with self._padding.delay_errors():
-            self._padding.wait()
-            if charge is not None and record is not None:
-                charge.keep(record, self.release)
-
 
 def plan_charge(
-    ledger: Any, purpose: Any, request_id: Any, dataset: Any, rng: Any = None, delta: Fraction = Fraction(0)
+    ledger: Any,
+    purpose: Any,
+    request_id: Any,
+    dataset: Any,
+    rng: Any = None,
+    delta: Fraction = Fraction(0),
+    as_of: Any = None,
+    part: Any = None,
 ) -> PlannedCharge | None:
     """Return the charge that a release will make, or None without a ledger.
 
     `delta` is the delta of the release. A ledger without room for it is refused before anything is read.
     """
     if ledger is None:
-        for name, given in (("purpose", purpose), ("request_id", request_id), ("dataset", dataset)):
+        texts = {"purpose": purpose, "request_id": request_id, "dataset": dataset, "part": part, "as_of": as_of}
+        for name, given in texts.items():
             if given is not None:
                 raise InvalidValueError(f"{name} must be left out without a ledger, which is where it is written")
         return None
@@ -237,19 +278,102 @@ def plan_charge(
         raise InvalidValueError("rng must be left out with a ledger: what can be drawn again is not private")
     from discreet.ledger.charges import open_charge
 
-    return open_charge(ledger, purpose, request_id, dataset, delta)
+    return open_charge(ledger, purpose, request_id, dataset, delta, as_of, part)
 
 
-def make_any_request(scores: Any, k: Any, epsilon: Any, **terms: Any) -> AnyRequest:
+def make_any_request(source: AnySource, k: Any, epsilon: Any, **terms: Any) -> AnyRequest:
     """Return the request that the arguments of `top_k` describe: a list, a list by group, or partition selection."""
-    if isinstance(scores, Source) or not isinstance(scores, AnySource):
-        return make_request(scores, k, epsilon, **terms)
-    if isinstance(scores, GroupedSource):
-        from discreet.release.grouped_request import make_grouped_request
-
-        return make_grouped_request(scores, k, epsilon, **terms)
+    if isinstance(source, Source):
+        return Request(source, *make_terms(source, Asked(k, epsilon, **terms)))
+    if isinstance(source, GroupedSource):
+        return make_grouped_request(source, k, epsilon, **terms)
     from discreet.release.discovery_request import make_discovery_request
     from discreet.sources.discovered import UnlistedSource
 
-    assert isinstance(scores, UnlistedSource), "there is no other kind of source"
-    return make_discovery_request(scores, k, epsilon, **terms)
+    assert isinstance(source, UnlistedSource), "there is no other kind of source"
+    return make_discovery_request(source, k, epsilon, **terms)
+
+
+class Padding:
+    """A clock that ends visible steps at whole multiples of a period since `begun`; without a period, at once.
+
+    Parameters
+    ----------
+    pad_to
+        The period in seconds, "auto" or None, as the caller gave it.
+    begun
+        The start of the clock by `time.monotonic`; by default now.
+    from_file
+        True if the clock also covers the start of the command line and reading a file.
+    """
+
+    def __init__(self, pad_to: Any, begun: float | None = None, from_file: bool = False) -> None:
+        self._begun = time.monotonic() if begun is None else begun
+        self._from_file = from_file
+        self.is_auto = isinstance(pad_to, str) and pad_to == AUTO
+        self._seconds = None if self.is_auto else period(pad_to, 1, 1)
+
+    def add_elapsed(self, seconds: float) -> None:
+        """Add the time spent on the release before the clock started."""
+        self._begun -= seconds
+
+    def choose_period(self, work: Workload) -> None:
+        """Choose the period of "auto" for a workload, whose scores must all have one machine type."""
+        check_auto(work.typed)
+        self._seconds = period(AUTO, work.d, work.k, work.counts, self._from_file, work.groups)
+
+    def wait(self) -> None:
+        """Wait for a whole multiple of the period; return at once without a period."""
+        if self._seconds is not None:
+            wait_for_multiple(self._begun, self._seconds)
+
+    @contextmanager
+    def delay_errors(self) -> Iterator[None]:
+        """Delay errors of the block to whole multiples as well, because they follow reads that took private time."""
+        try:
+            yield
+        except Exception:
+            self.wait()
+            raise
+
+
+def check_auto(typed: bool) -> None:
+    """Raise if the time of a release depends on more than the number of its scores."""
+    if not typed:
+        raise InvalidValueError(
+            "pad_to must be a number of seconds, not 'auto', unless the scores are a column or an array of a numeric "
+            "type: Python objects, decimals, text and events take as long as their values ask for; take several times "
+            "what your slowest release takes"
+        )
+
+
+def period(pad_to: Any, d: int, k: int, counts: bool = False, from_file: bool = False, groups: int = 1) -> float | None:
+    """Return the seconds that `pad_to` means for a release of k of d items, or None for no padding.
+
+    Drawing a count takes about as long as drawing 200 items.
+    """
+    if pad_to is None:
+        return None
+    if isinstance(pad_to, str) and pad_to == AUTO:
+        return default_period(d, k + 200 * k * counts, from_file, groups)
+    seconds = positive(pad_to, "pad_to")
+    if not 1 <= 1000 * seconds <= 1000 * _LONGEST:
+        raise InvalidValueError(f"pad_to must be 'auto' or from 0.001 to {_LONGEST} seconds, not {quote(pad_to)}")
+    return float(seconds)
+
+
+def default_period(d: int, k: int, from_file: bool = False, groups: int = 1) -> float:
+    """Return a power of two in seconds, several times what a release of k of d scores takes; all inputs are public."""
+    # The draws of many groups add up, and slow ones average out.
+    begin = 0.025 + 0.002 * (groups - 1)
+    # A file adds the start of the command line and of Arrow, and the label of each item.
+    reading = 1.5 + 4e-6 * d if from_file else 0
+    return float(2.0 ** math.ceil(math.log2(begin + 1e-7 * d + 2e-6 * k + reading)))
+
+
+def wait_for_multiple(begun: float, seconds: float) -> None:
+    """Wait until a whole number of periods, at least one, has passed since `begun` (by `time.monotonic`)."""
+    end = begun + seconds * max(1, math.ceil((time.monotonic() - begun) / seconds))
+    while (left := end - time.monotonic()) > 0:
+        if left > _SPIN:
+            time.sleep(left - _SPIN)

@@ -15,7 +15,7 @@ from discreet.exact.arrays import Ranks
 from discreet.mechanisms.tally import Selection, Tally
 from discreet.privacy import MANY as MANY
 from discreet.privacy import ONE as ONE
-from discreet.privacy import Sensitivity, whole_number
+from discreet.privacy import Expressions, Sensitivity, whole_number
 from discreet.text import decimal, make_html_table, make_html_view, printable
 
 _WORDS = {
@@ -32,14 +32,10 @@ _WORDS = {
 
 
 class OpeningTime:
-    """The time that opening a source took, which depends on the data and counts towards the padding of one release."""
+    """The time since `begun`, by `time.monotonic`, that opening a source took and the padding of one release counts."""
 
-    def __init__(self) -> None:
-        self._seconds: list[float] = []
-
-    def add_since(self, begun: float) -> None:
-        """Add the time since `begun`, by `time.monotonic`."""
-        self._seconds.append(time.monotonic() - begun)
+    def __init__(self, begun: float) -> None:
+        self._seconds = [time.monotonic() - begun]
 
     def take(self) -> float:
         """Return the seconds on the first call, and 0 afterwards."""
@@ -52,6 +48,12 @@ class OpeningTime:
 
 class AnySource:
     """The base of every source: a public question, and data that are held and let go."""
+
+    opening: OpeningTime | None = None
+    """The time that opening the source took; None if that does not depend on the data."""
+
+    expressions: Expressions = ()
+    """The row expressions that make columns of the events, which a release states."""
 
     def description(self) -> dict[str, Any]:
         """Return the public question that the scores answer, as JSON data; never the data."""
@@ -66,6 +68,10 @@ class AnySource:
         """The delta that finding the items costs: 0 for a public list."""
         return Fraction(0)
 
+    def other_readings(self) -> Iterator[dict[str, Any]]:
+        """Yield terms of a request with other readings of the floats among the source's privacy parameters."""
+        return iter(())
+
     def _repr_html_(self) -> str:
         """Return the notebook view of the public facts."""
         rows = make_html_table(list(summarize_source(self).items()))
@@ -76,7 +82,7 @@ class AnySource:
 
     def opening_seconds(self) -> float:
         """Return the seconds that opening took on the first call, and 0 afterwards, for one release to count."""
-        return 0.0
+        return 0.0 if self.opening is None else self.opening.take()
 
     def exclusive(self) -> AbstractContextManager[Any]:
         """Return a context that keeps other threads from taking a snapshot between the tally and `close`."""

@@ -8,38 +8,42 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.exact.arrays import Ranks
-from discreet.privacy import Number, Sensitivity, positive, whole_number
+from discreet.privacy import Number, Sensitivity, other_readings, positive, whole_number
 from discreet.sources.base import AnySource
 
 if TYPE_CHECKING:
+    from discreet.mechanisms.discovery import DiscoveryComparison
     from discreet.mechanisms.partition_selection import PartitionSelection
 
 
 KINDS = ("string", "integer", "date", "boolean")
 """The types that items can have."""
 
-LAPLACE, GAUSSIAN = METHODS = ("laplace", "gaussian")
-"""The methods of partition selection, by the noise; the first is the default."""
+AUTO, GAUSSIAN, LAPLACE = METHODS = ("auto", "gaussian", "laplace")
+"""The methods of partition selection; the first, a choice between noises, is the default without a bound or a part."""
 
 MOST_ITEMS = 100
-"""The contribution bound in items of the Gaussian method, if none is given."""
+"""The contribution bound in items of Gaussian noise, if none is given."""
 
-EXACT = "exact"
-SPELLINGS: dict[str, tuple[bool, bool]] = {
-    EXACT: (False, False),
-    "casefold": (True, False),
-    "trim": (False, True),
-    "both": (True, True),
+EXACT, FOLD = "exact", "fold"
+ASCII, UNICODE = "A to Z", "Unicode"
+SPELLINGS: dict[str, tuple[str | None, bool]] = {
+    EXACT: (None, False),
+    "casefold": (ASCII, False),
+    "trim": (None, True),
+    "both": (ASCII, True),
+    FOLD: (UNICODE, True),
 }
-"""The rules by which spellings are equal: (fold capitals from A to Z, trim spaces at the ends). Further rules would not
-mean the same on every engine."""
+"""The rules by which spellings are equal: (the letters whose case is folded, True if spaces at the ends are trimmed).
+The case of Unicode is that of `sources/events/case_folding`, because engines do not agree on their own."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class Discovered:
     kind, spelling
         The type of the items, and the rule by which spellings are equal.
     method
-        The noise that decides which items are found, a name in METHODS.
+        The method that decides which items are found, a name in METHODS.
     """
 
     delta: Fraction
@@ -63,12 +67,21 @@ class Discovered:
     epsilon: Fraction | None = None
     kind: str = "string"
     spelling: str = EXACT
-    method: str = LAPLACE
+    method: str = GAUSSIAN
 
     @property
     def is_weighted(self) -> bool:
         """True if the method adds up weights of users in place of numbers of users."""
-        return self.method == GAUSSIAN
+        return self.method != LAPLACE
+
+    @property
+    def has_choice(self) -> bool:
+        """True if the data decide privately between two methods."""
+        return self.method == AUTO
+
+    def without_choice(self) -> Discovered:
+        """Return the same terms with Gaussian noise in place of a choice."""
+        return replace(self, method=GAUSSIAN) if self.has_choice else self
 
     def plan(
         self, k: int, epsilon: Number, *, adjacency: str = "add-remove", max_groups_per_user: int = 1
@@ -85,9 +98,9 @@ class Discovered:
         Examples
         --------
         >>> import discreet
-        >>> found = discreet.discovered(delta="1e-8", max_items_per_user=3).plan(k=20, epsilon=1)
+        >>> found = discreet.discovered(delta="1e-8").plan(k=20, epsilon=1)
         >>> found.threshold
-        198
+        45
         """
         from discreet.mechanisms.discovery import make_discovery
 
@@ -96,9 +109,51 @@ class Discovered:
             epsilon=self.epsilon, adjacency=adjacency, max_groups_per_user=max_groups_per_user, method=self.method,
         )  # fmt: skip
 
+    def compare(
+        self, k: int, epsilon: Number, *, adjacency: str = "add-remove", max_groups_per_user: int = 1
+    ) -> DiscoveryComparison:
+        """Compare the planned partition selection with all methods at several parts of epsilon; nothing is read.
+
+        The parameters are those of `plan`.
+
+        Examples
+        --------
+        >>> import discreet
+        >>> found = discreet.discovered(delta="1e-8", max_items_per_user=3, method="laplace")
+        >>> choices = found.compare(k=20, epsilon=1).choices
+        >>> [(each.method, float(each.epsilon)) for each, mark in choices if mark == "planned"]
+        [('laplace', 0.2875)]
+        """
+        from discreet.mechanisms.discovery import compare_discoveries
+
+        planned = self.plan(k, epsilon, adjacency=adjacency, max_groups_per_user=max_groups_per_user)
+        return compare_discoveries(planned, positive(epsilon, "epsilon"), k)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the terms as JSON values."""
+        numbers = {"delta": str(self.delta), "epsilon": None if self.epsilon is None else str(self.epsilon)}
+        kept = {"kind": self.kind, "spelling": self.spelling, "method": self.method}
+        return {**numbers, "max_items_per_user": self.max_items_per_user, **kept}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Discovered:
+        """Return the terms that `to_dict` wrote."""
+        with warnings.catch_warnings():
+            # A large delta was warned of when the terms were made.
+            warnings.simplefilter("ignore", UserWarning)
+            return discovered(
+                data["delta"], data["max_items_per_user"], data["epsilon"],
+                kind=data["kind"], spelling=data["spelling"], method=data["method"],
+            )  # fmt: skip
+
     def description(self) -> dict[str, Any]:
         """Return the public facts as JSON data, without the privacy parameters, which the guarantee has."""
-        return {"discovered": self.kind, **({} if self.spelling == EXACT else {"spelling": self.spelling})}
+        described = self.spelling
+        if self.spelling == FOLD:
+            from discreet.sources.events.case_folding import read_table
+
+            described += f" by Unicode {read_table()[0]}"
+        return {"discovered": self.kind, **({} if self.spelling == EXACT else {"spelling": described})}
 
 
 class FoundItems(NamedTuple):
@@ -119,6 +174,15 @@ class UnlistedSnapshot(Protocol):
 
     def items(self, kept: list[Ranks]) -> list[FoundItems]:
         """Return the items at some ranks of each group."""
+
+    def count_users(self) -> tuple[int, int]:
+        """Return the number of users who have an item, and of those who have one item alone, without groups.
+
+        Each user adds at most 1 to each, and nothing to the second without the first.
+        """
+
+    def take_firsts(self) -> UnlistedSnapshot:
+        """Return the snapshot in which each user counts for the item with the least hash alone, without groups."""
 
     def largest_scores(self, count: int) -> list[list[int]]:
         """Return the `count` largest scores of all items of each group, in steps and in descending order.
@@ -146,6 +210,10 @@ class UnlistedSource(AnySource, ABC):
     @property
     def delta(self) -> Fraction:
         return self.terms.delta
+
+    def other_readings(self) -> Iterator[dict[str, Any]]:
+        for delta, epsilon in other_readings((self.terms.delta, self.terms.epsilon)):
+            yield {"discovered": replace(self.terms, delta=delta, epsilon=epsilon)}
 
     @abstractmethod
     def snapshot(self, key: str, with_uncounted: bool = False) -> AbstractContextManager[UnlistedSnapshot]:
@@ -183,7 +251,7 @@ def discovered(
     epsilon: Number | None = None,
     kind: str = "string",
     spelling: str = EXACT,
-    method: str = LAPLACE,
+    method: str | None = None,
 ) -> Discovered:
     """Return a domain for `discreet.events` without a public list: partition selection finds the items, for a delta.
 
@@ -196,21 +264,25 @@ def discovered(
         The probability with which the guarantee of epsilon may fail: far below one over the number of people, such as
         "1e-8", and at most 1e-3.
     max_items_per_user
-        The contribution bound in items for finding them. A user with more items is not refused: a hash decides which of
-        them count. The scores of found items count all users. With the method "laplace" it must be given, and a larger
-        bound raises the number of people that an item needs. With "gaussian" it hardly does: the bound is 100 if it is
-        left out, and at most 2^20.
+        The contribution bound in items for finding them, at most 2^20; 100 if it is left out. A user with more items is
+        not refused: a hash decides which of them count. The scores of found items count all users. A larger bound
+        hardly raises the number of people that an item needs, except with the method "laplace", which needs a bound.
     epsilon
-        The part of the release's epsilon for finding the items. By default a quarter, and up to a half if the bound is
-        large beside k.
+        The part of the release's epsilon for finding the items. By default a half, and up to a quarter more if k is
+        small.
     kind
         The type of the items: "string", "integer", "date" or "boolean". A cell of another type is not an item.
     spelling
         The rule by which texts are one item: "exact", only equal texts; "casefold", up to capitals from A to Z; "trim",
-        up to spaces at the ends; or "both".
+        up to spaces at the ends; "both"; or "fold", up to spaces at the ends and to case in any script, by Unicode
+        simple case folding. Text of more than 64 KiB is then no item.
     method
-        The noise that decides which items are found. "laplace" is added to the number of an item's users. "gaussian"
-        is added to a sum of weights: each of the m items of a user that count has the weight 1/sqrt(m).
+        The noise that decides which items are found. "gaussian" is added to a sum of weights: each of the m items of a
+        user that count has the weight 1/sqrt(m). "laplace" is added to the number of an item's users. "auto" takes
+        "gaussian" unless a noisy number says that nine users in ten have one item alone; then the items with the
+        largest noisy numbers of users above a threshold are released. By default "auto", or "gaussian" if
+        `max_items_per_user` or `epsilon` is given. "auto" is "gaussian" where scores are sums, in groups, and with
+        another mechanism than the default.
 
     Returns
     -------
@@ -222,22 +294,21 @@ def discovered(
     >>> import discreet, pyarrow
     >>> messages = ["disk full"] * 300 + ["timeout"] * 200 + ["the password is hunter2"]
     >>> logs = pyarrow.table({"device": range(501), "message": messages})
-    >>> domain = discreet.discovered(delta="1e-8", max_items_per_user=1)
+    >>> domain = discreet.discovered(delta="1e-8")
     >>> source = discreet.events(logs, user="device", item="message", domain=domain)
     >>> release = discreet.top_k(source, k=3, epsilon=4)
     >>> release.items, release.d, release.asked
     (['disk full', 'timeout'], None, 3)
     >>> release.guarantee.epsilon, float(release.guarantee.delta), release.guarantee.threshold
-    (Fraction(4, 1), 1e-08, 15)
-    >>> domain = discreet.discovered(delta="1e-8", method="gaussian")
-    >>> domain.max_items_per_user, domain.plan(k=3, epsilon=4).threshold
-    (100, 18)
+    (Fraction(4, 1), 1e-08, 13)
     """
     from discreet.mechanisms.discovery import check_delta, delta_warning
 
+    if method is None:
+        method = AUTO if max_items_per_user is None and epsilon is None else GAUSSIAN
     if not isinstance(method, str) or method not in METHODS:
         raise InvalidValueError(f"method must be {_join(METHODS)}, not {quote(method)}")
-    if method == GAUSSIAN:
+    if method != LAPLACE:
         most = MOST_ITEMS if max_items_per_user is None else max_items_per_user
         limit = whole_number(most, "max_items_per_user", 1, 2**20, "2^20")
     elif max_items_per_user is None:

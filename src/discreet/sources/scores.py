@@ -106,7 +106,7 @@ class MemberGroups(GroupedSource):
     ) -> None:
         self.keys, self.members, self.names = tuple(keys), members, names
         self.each_user, self.groups_per_user = each_user, groups_per_user
-        self.opening = OpeningTime()
+        self.expressions = tuple(dict.fromkeys(each for member in members for each in member.expressions))
 
     def snapshot(self) -> AbstractContextManager[MemberSnapshots]:
         return closing(MemberSnapshots(self.members))
@@ -117,7 +117,7 @@ class MemberGroups(GroupedSource):
         return {**named, "groups": repr(self.keys), "each_user": self.each_user, **bound}
 
     def opening_seconds(self) -> float:
-        return self.opening.take() + sum(member.opening_seconds() for member in self.members)
+        return super().opening_seconds() + sum(member.opening_seconds() for member in self.members)
 
 
 def grouped(
@@ -189,7 +189,7 @@ def grouped(
         listed = [None if labels is None else check_label_list(labels)] * len(groups)
     members = [_open_member(*one) for one in zip(keys, columns, listed, strict=True)]
     source = MemberGroups(keys, members, str(each_user), most, names)
-    source.opening.add_since(begun)
+    source.opening = OpeningTime(begun)
     return source
 
 

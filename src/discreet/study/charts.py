@@ -7,22 +7,20 @@ marker, and its name beside it if there is room.
 
 from __future__ import annotations
 
-import io
 import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from importlib.util import find_spec
 from itertools import chain, groupby, pairwise, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.errors import MissingExtraError
 from discreet.exact.arrays import Floats
 from discreet.mechanisms.canonical import Canonical
+from discreet.release.theme import Theme, check_matplotlib, themed
 from discreet.study.curves import FIGURES, STEP, Figure, Point, Results
 
 if TYPE_CHECKING:
@@ -37,27 +35,13 @@ GOAL_TITLES = {
     "recall": ("RECALL", "the share of the list that is right"),
 }
 
-INK, QUIET, GRID, PAPER = "#1b2330", "#596273", "#e3e7ee", "#ffffff"
-COLOURS = ("#d96b00", "#0a58ca", "#1b2330", "#00876c", "#b0308f", "#4a90d9", "#8f2d0c")
-"""Orange, blue, ink, green, magenta, sky and brown: two of them that share a dash pattern differ in lightness, so that
-curves can be told apart in grey and by readers who do not see red and green as different."""
-
 DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (1.5, 1.5)), (0, (8, 2, 1.5, 2)))
 MARKERS = "os^DvPX<>ph*d"
 
-STYLE: dict[Any, Any] = {
-    "axes.axisbelow": True, "axes.edgecolor": QUIET, "axes.grid": True, "axes.labelcolor": INK,
-    "axes.spines.right": False, "axes.spines.top": False, "axes.titlelocation": "left", "axes.titlesize": 12,
-    "axes.titleweight": "bold", "font.size": 11, "grid.color": GRID, "legend.fontsize": 10, "legend.frameon": False,
-    "svg.hashsalt": "discreet", "text.color": INK, "xtick.color": QUIET, "xtick.labelcolor": INK,
-    "ytick.color": QUIET, "ytick.labelcolor": INK,
-}  # fmt: skip
-"""The matplotlib settings of all pictures: colours, no frame, and element ids that are the same in every run."""
-
 _SETTINGS: dict[Any, Any] = {
-    **STYLE, "axes.titlesize": 10, "axes.titleweight": "normal", "font.size": 9, "legend.fontsize": 9,
-    "legend.handlelength": 4, "svg.fonttype": "none", "text.parse_math": False,
+    "axes.titlesize": 10, "axes.titleweight": "normal", "font.size": 9, "legend.fontsize": 9, "legend.handlelength": 4,
 }  # fmt: skip
+"""The settings of matplotlib that curves have beside those of the theme."""
 
 _PANEL = (4.2, 2.9)
 """The width and height of a panel in inches."""
@@ -71,7 +55,7 @@ _SEEN = 0.011
 _CROWDED = 0.1
 """A linear axis becomes logarithmic if more than half of the curves reach one half in this share of it, at the left."""
 
-_LEVELS = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.12, 0.88)
+_LEVELS = (0.5, 0.45, 0.55, 0.4, 0.6, 0.35, 0.65, 0.3, 0.7, 0.25, 0.75, 0.2, 0.8, 0.12, 0.88, 0.08, 0.92)
 """The probabilities at which a curve may have its name beside it; the first one with room is taken."""
 
 _LABEL_GAP = 5
@@ -133,28 +117,24 @@ class Picture:
                 told.append(f"{method} {place}")
         return ". ".join(told)
 
-    @cached_property
-    def svg(self) -> str:
-        """The drawing as SVG: at most two panels in a row, a title above and a legend in the room that is left."""
-        check_matplotlib()
-        from matplotlib import rc_context, rcdefaults, rcParams
-        from matplotlib.figure import Figure as Canvas
+    def draw(self, dark: bool = False, notes: Sequence[str] = ()) -> Canvas:
+        """Return the figure: at most two panels in a row, a title above, a legend in the room left, and notes below."""
+        with themed(dark, _SETTINGS) as theme, warnings.catch_warnings():
+            from discreet.release.plots import Canvas, fill_notes
 
-        goals, looks = list(self.curves), style_curves(self.methods)
-        count, shown = len(goals), {method for curves in self.curves.values() for method in curves}
-        rows, columns = (count + 1) // 2, min(count, 2)
-        width, height = _PANEL[0] * 2, _PANEL[1] * (rows if count > 1 else 1.35)
-        with rc_context(), warnings.catch_warnings():
-            # The reader's own settings of matplotlib change nothing.
-            rcdefaults()
-            rcParams.update(_SETTINGS)
             # Names may have letters that matplotlib's font lacks. They stay text, which the viewer's fonts show.
             warnings.filterwarnings("ignore", message="Glyph")
-            canvas = Canvas(figsize=(width, height), layout="constrained", facecolor=PAPER)
+            goals, looks = list(self.curves), style_curves(self.methods, theme)
+            count, shown = len(goals), {method for curves in self.curves.values() for method in curves}
+            rows, columns = (count + 1) // 2, min(count, 2)
+            width, height = _PANEL[0] * 2, _PANEL[1] * (rows if count > 1 else 1.35)
+            canvas = Canvas(figsize=(width, height), layout="constrained")
             canvas.suptitle(self.subject, x=0.01, ha="left", fontsize=11)
+            if notes:
+                canvas.supxlabel(fill_notes(notes, width), x=0.01, ha="left", fontsize=8.5, color=theme.quiet)
             grid = list(canvas.subplots(rows, columns, squeeze=False).flat)
             for axes, goal in zip(grid, goals, strict=False):
-                _draw_panel(axes, self, goal, looks)
+                draw_panel(axes, self, goal, looks, theme)
             lines = {line.get_label(): line for line in chain.from_iterable(axes.lines for axes in grid)}
             methods = [method for method in self.methods if method in shown]
             handles = [lines[method] for method in methods]
@@ -168,18 +148,25 @@ class Picture:
                 ncols = max(1, min(3, 108 // (max(map(len, methods)) + 12)))
                 canvas.legend(handles, methods, loc="outside lower left", ncols=ncols)
             _label_curves(canvas, grid[:count])
-            text = io.StringIO()
-            title = f"{self.figure.title}: {self.subject}"
-            canvas.savefig(text, format="svg", metadata={"Date": None, "Creator": "discreet", "Title": title})
-        return text.getvalue()
+        return canvas
 
+    def draw_in(self, axes: Axes, dark: bool, notes: Sequence[str]) -> None:
+        """Draw the panel of the only goal in somebody's axes, with a legend beside the curves and notes below."""
+        [goal] = self.curves
+        with themed(dark, _SETTINGS) as theme:
+            from discreet.release.plots import write_below
 
-def check_matplotlib() -> None:
-    """Raise `MissingExtraError` if matplotlib is not installed."""
-    if find_spec("matplotlib") is None:
-        raise MissingExtraError(
-            'pictures need matplotlib, which the extra "plot" of discreet installs: pip install "matplotlib>=3.9"'
-        )
+            draw_panel(axes, self, goal, style_curves(self.methods, theme), theme)
+            axes.legend(loc="center left", fontsize=8)
+            write_below(axes, theme, notes, self.figure.axis)
+
+    @cached_property
+    def svg(self) -> str:
+        """The drawing as SVG."""
+        check_matplotlib()
+        from discreet.release.plots import render
+
+        return render(self.draw(), "svg", f"{self.figure.title}: {self.subject}").decode()
 
 
 def pictures_of(results: Results) -> list[Picture]:
@@ -235,11 +222,11 @@ def sort_by_gamma(methods: Sequence[str]) -> list[str]:
     return [next(ranked) if method in gammas else method for method in methods]
 
 
-def style_curves(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
+def style_curves(methods: Sequence[str], theme: Theme) -> dict[str, dict[str, Any]]:
     """Return the colour, the dashes and the marker of each method of a figure, as arguments of `Axes.plot`."""
     return {
         method: {
-            "color": COLOURS[i % len(COLOURS)],
+            "color": theme.curves[i % len(theme.curves)],
             "linestyle": DASHES[i % len(DASHES)],
             "marker": MARKERS[i % len(MARKERS)],
         }
@@ -263,7 +250,8 @@ def trace_line(picture: Picture, curve: Sequence[Point]) -> tuple[Floats, Floats
     return x, probability, error
 
 
-def _draw_panel(axes: Axes, picture: Picture, goal: str, looks: dict[str, dict[str, Any]]) -> None:
+def draw_panel(axes: Axes, picture: Picture, goal: str, looks: dict[str, dict[str, Any]], theme: Theme) -> None:
+    """Draw the curves of one goal, thick those that are marked."""
     from matplotlib.ticker import LogLocator, PercentFormatter
 
     name, meaning = GOAL_TITLES[goal]
@@ -297,8 +285,8 @@ def _draw_panel(axes: Axes, picture: Picture, goal: str, looks: dict[str, dict[s
         alone = gaps[:-2] & gaps[2:] & ~gaps[1:-1]
         axes.plot(x[alone], y[alone], **{**looks[method], "linestyle": "none"}, markersize=4.5)
     for mark in marks:
-        axes.plot([mark.x, mark.x], [-0.03, mark.probability], color=QUIET, linewidth=0.8)
-        circle: dict[str, Any] = {"marker": "o", "markersize": 10, "markeredgewidth": 2, "markerfacecolor": PAPER}
+        axes.plot([mark.x, mark.x], [-0.03, mark.probability], color=theme.quiet, linewidth=0.8)
+        circle: dict[str, Any] = {"marker": "o", "markersize": 10, "markeredgewidth": 2, "markerfacecolor": theme.paper}
         axes.plot(mark.x, mark.probability, color=looks[mark.method]["color"], **circle)
         # The value stands beside the foot of the line, on the side that has more room.
         side, shift = ("right", -5) if mark.x > picture.low**0.4 * picture.high**0.6 else ("left", 5)
@@ -308,7 +296,7 @@ def _draw_panel(axes: Axes, picture: Picture, goal: str, looks: dict[str, dict[s
             xytext=(shift, 0),
             textcoords="offset points",
             ha=side,
-            bbox={"facecolor": PAPER, "edgecolor": "none", "alpha": 0.85, "pad": 1},
+            bbox={"facecolor": theme.paper, "edgecolor": "none", "alpha": 0.85, "pad": 1},
             fontweight="bold",
         )
 
@@ -327,7 +315,9 @@ def _label_curves(canvas: Canvas, panels: Sequence[Axes]) -> None:
         for line, path in paths.items():
             if str(line.get_label()).startswith("_"):
                 continue
-            text = axes.text(0, 0, str(line.get_label()), color=line.get_color(), fontsize=8, va="center")
+            # The legend has the whole name.
+            name = str(line.get_label()).removeprefix("canonical, ")
+            text = axes.text(0, 0, name, color=line.get_color(), fontsize=8, va="center")
             width, height = text.get_window_extent().width + _LABEL_GAP, text.get_window_extent().height
             for level, side in product(_LEVELS, ("left", "right")):
                 y = frame.y0 + (level + 0.03) / 1.06 * frame.height

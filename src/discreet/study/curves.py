@@ -300,14 +300,14 @@ class _Tracer:
 
 
 def refine(
-    seen: dict[float, Shares], at: Read, most: int, apart: float = _APART, goals: Sequence[str] | None = None
+    seen: dict[float, Shares], read: Read, most: int, apart: float = _APART, goals: Sequence[str] | None = None
 ) -> None:
     """Add points between neighbours that are far apart, the furthest first.
 
     Parameters
     ----------
-    seen, at
-        The points, and a function that computes another one and adds it to them.
+    seen, read
+        The points, and the function that computes another one.
     most, apart
         The usual number of points, and the largest difference that neighbours may keep. Neighbours that differ by more
         than `STEP` get points beyond that number: a chart would show a gap between them.
@@ -323,7 +323,8 @@ def refine(
         if not chosen:
             break
         for low, high in chosen:
-            at(sqrt(low * high))
+            middle = sqrt(low * high)
+            seen[middle] = read(middle)
 
 
 def _distance(one: Shares, other: Shares, goals: Sequence[str] | None = None) -> float:

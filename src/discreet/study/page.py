@@ -7,10 +7,8 @@ from base64 import b64encode
 from collections.abc import Callable, Sequence
 from importlib.resources import files
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
-from discreet.atomic_write import atomic_write
 from discreet.study.charts import Picture, pictures_of
 from discreet.study.curves import NeededEpsilon, Results, Time
 from discreet.text import describe_multiple, duration, hash_for_policy, three_digits
@@ -19,29 +17,6 @@ _TITLE = "Private top-k: what a right answer costs"
 _DASH = "\N{EN DASH}"
 _SHADES = 9
 """The number of shades of a cell in the table of budgets; the style sheet has a class for each."""
-
-
-def write_page(
-    results: Results, notes: list[str], path: Path, sketch: str | None = None, *, pictures: list[Picture] | None = None
-) -> None:
-    """Write the page of a study, whole or not at all.
-
-    The page is computed from the scores, so it is NOT private: use it for public or made-up data.
-
-    Parameters
-    ----------
-    results
-        The results to show. Figures and tables without rows are left out.
-    notes
-        The findings as sentences of plain text: the first one above the first figure, the others below it.
-    path
-        The HTML file to write or to replace.
-    sketch
-        The cost of the sketch that all results come from, in words; None for results from scores.
-    pictures
-        The pictures of the results if they are at hand; an empty list leaves them out. By default they are drawn.
-    """
-    atomic_write(path, page(results, notes, sketch, pictures=pictures))
 
 
 def page(
@@ -55,10 +30,18 @@ def page(
 ) -> str:
     """Return the page of a study or a plan as text.
 
+    The page is computed from the scores, so it is NOT private: use it for public or made-up data.
+
     Parameters
     ----------
-    results, notes, sketch, pictures
-        As for `write_page`.
+    results
+        The results to show. Figures and tables without rows are left out.
+    notes
+        The findings as sentences of plain text: the first one above the first figure, the others below it.
+    sketch
+        The cost of the sketch that all results come from, in words; None for results from scores.
+    pictures
+        The pictures of the results if they are at hand; an empty list leaves them out. By default they are drawn.
     title
         The title of the page.
     needs

@@ -6,6 +6,7 @@ A plan also looks for a nearby k that costs far less, because the scores have a 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -15,17 +16,21 @@ from typing import Any
 import numpy as np
 
 from discreet.analysis.compare import Choice, Comparison, ItemBound, compare, compare_bounds, find_least
+from discreet.analysis.found import AmongFound
 from discreet.analysis.goals import GOALS, Hits, check_goal, goals, name_goal
 from discreet.analysis.meters import Shares
 from discreet.analysis.search import Aim, Case, Scores, Search, find_number_below, hardest_case
 from discreet.analysis.shortfall_odds import ShortfallQuantiles, find_shortfall
 from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.partition_selection import PartitionSelection
 from discreet.mechanisms.tally import Tally
 from discreet.privacy import MANY, Number, Sensitivity
 from discreet.release.release import counts_people
 from discreet.release.sketch import Sketch
+from discreet.release.theme import check_matplotlib
 from discreet.sources.base import GroupedSource
-from discreet.study.charts import check_matplotlib
+from discreet.sources.discovered import EXACT, KINDS, Discovered
+from discreet.study.charts import pictures_of
 from discreet.study.curves import Point, Results, refine
 from discreet.study.page import page
 from discreet.text import decimal, round_up, three_digits
@@ -76,7 +81,7 @@ class Plan:
     name
         The name of the scores on the page.
     d
-        The number of items that have scores.
+        The number of items that have scores; None for a sketch of items that nobody listed.
     goal
         The goal that the release must reach.
     meaning
@@ -103,7 +108,7 @@ class Plan:
     """
 
     name: str
-    d: int
+    d: int | None
     goal: str
     meaning: str
     comparison: Comparison
@@ -145,13 +150,19 @@ class Plan:
             f"Recommended: {best.mechanism!r} with epsilon = {round_up(needed)}{bound}.",
             f"On scores like these it releases {self.meaning}.",
         ]
+        if self.discovery is not None:
+            sentences.append(f"Of it, {round_up(self.discovery.epsilon)} finds the items.")
+            sentences.append(self.discovery.describe_people())
         if self.shortfall is not None:
-            sentences.append(f"The shortfall at this epsilon: {self._describe_shortfall(self.shortfall)}.")
+            whose = "" if self.each_user is None else " of the group that needs the most"
+            sentences.append(f"The true shortfall{whose} at this epsilon: {self._describe_shortfall(self.shortfall)}.")
         if best.bound is not None:
             sentences.append(f"Keeping {_describe_loss(best.bound, self.comparison.k)}; the noise costs the rest.")
         if len(ranked) > 1:
             more, other = ranked[1]
-            sentences.append(f"The next best, {other}, needs {float(more / needed):.3g} times as much.")
+            factor = f"{float(more / needed):.3g}"
+            often = "about" if factor == "1" else f"{factor} times"
+            sentences.append(f"The next best, {other}, needs {often} as much.")
         if self.other_k is not None:
             share = float(self.other_k.epsilon / self.epsilon)
             cost = "half" if 0.45 <= share <= 0.55 else f"{share:.2g}"
@@ -171,23 +182,33 @@ class Plan:
         return [*sentences, custom]
 
     @cached_property
+    def discovery(self) -> PartitionSelection | None:
+        """The partition selection of the recommended release, from a sketch of items that nobody listed."""
+        among = self._best_case.request.guarantee.mechanism
+        return among.plan(self.comparison.k, self.epsilon) if isinstance(among, AmongFound) else None
+
+    @cached_property
     def shortfall(self) -> ShortfallQuantiles | None:
         """The true shortfall to expect of the recommended release: its median, and its bound in 19 of 20 releases.
 
         It is computed for canonical with Gumbel noise, and up to k = 10 for mechanisms that add noise to each score;
-        otherwise it is bounded by draws. For scores by group it is that of the group that needs the most epsilon.
+        otherwise it is bounded by draws. For scores by group it is that of the group that needs the most epsilon. It is
+        None for a sketch of items that nobody listed.
         """
         return self._expect_shortfall(self.epsilon)
 
     def _expect_shortfall(self, epsilon: Fraction) -> ShortfallQuantiles | None:
         """Return the shortfall to expect of the best mechanism at an epsilon."""
         case, mechanism = self._best_case, self.best.mechanism
+        if self.discovery is not None:
+            return None
         terms = case.request.k, epsilon / self.groups_per_user, case.request.guarantee.sensitivity
         standings = None if case.truth is None else case.truth.standings
         return find_shortfall(mechanism, mechanism.prepare(case.tally, *terms), case.judged_by, standings)
 
     def _describe_shortfall(self, shortfall: ShortfallQuantiles) -> str:
-        return shortfall.describe(" people" if counts_people(self._best_case.request.guarantee) else "")
+        people = " person" if shortfall.most == 1 else " people"
+        return shortfall.describe(people if counts_people(self._best_case.request.guarantee) else "")
 
     @property
     def command(self) -> str:
@@ -195,10 +216,14 @@ class Plan:
         choice = self.best.mechanism
         usual = type(choice)().parameters()
         options = {name: value for name, value in choice.parameters().items() if value != usual.get(name)}
-        if self.sensitivity != Sensitivity() or self._best_case.request.source.fractional:
+        source, found = self._best_case.request.source, ""
+        if isinstance(source, Sketch) and source.terms is not None:
+            summed = "" if self.sensitivity == Sensitivity() else "--value COLUMN --clip LOW,HIGH "
+            found = f"--user USER --item ITEM {summed}{_describe_terms(source.terms.without_choice())} "
+        elif self.sensitivity != Sensitivity() or source.fractional:
             bound = "" if self.sensitivity.items is None else f",{self.sensitivity.items}"
             options["sensitivity"] = f"{self.sensitivity.down},{self.sensitivity.up}{bound}"
-        if (most := self._best_case.request.source.max_items_per_user) is not None:
+        if (most := source.max_items_per_user) is not None:
             options["max-items-per-user"] = most
         if self.adjacency != "add-remove":
             options["adjacency"] = self.adjacency
@@ -215,7 +240,7 @@ class Plan:
                     ends = ",".join(decimal(end * Fraction(unit)) for end in (low, high))
                     columns |= {"clip": ends, "resolution": unit}
             events = "".join(f"--{name} {shlex.quote(value)} " for name, value in columns.items())
-            return f"discreet select FILE {events}{terms}"
+            return f"discreet select FILE {found}{events}{terms}"
         groups = f" --max-groups-per-user {self.groups_per_user}" if self.each_user == MANY else ""
         names = "--user USER --item ITEM --domain ITEMS --by COLUMN --groups GROUPS"
         return f"discreet select FILE {names} --each-user {self.each_user}{groups} {terms}"
@@ -241,16 +266,45 @@ class Plan:
         pairs = zip(self.comparison.choices, self._cases, strict=True)
         return {choice.label: self._trace_goal(case) for choice, case in pairs if choice in chosen}
 
+    def _results(self) -> Results:
+        """Return the curves and the mark as a study has them."""
+
+        def point(method: str, x: float, chance: float) -> Point:
+            return Point(
+                "plan", self.name, self._best_case.request.d, self.comparison.k, method, x, self.goal, chance, 0.0
+            )
+
+        points = [point(label, x, chance) for label, curve in self.curves.items() for x, chance in curve.items()]
+        mark = point(self.best.label, float(self.epsilon), float(self.comparison.probability))
+        return Results(points, [], [], [mark])
+
+    def plot(self, ax: Any = None, *, dark: bool = False) -> Any:
+        """Draw the probability of the goal by epsilon for each mechanism, with the recommended point marked.
+
+        The recommendation stands below the curves. The parameters are those of `Release.plot`.
+
+        Examples
+        --------
+        >>> import discreet
+        >>> figure = discreet.plan([90, 88, 85, 84, 41, 40], k=4, probability="0.9").plot()
+        >>> figure.axes[0].get_xlabel()
+        'epsilon'
+        """
+        check_matplotlib()
+        from discreet.release.plots import figure_of, open_axes
+
+        [picture] = pictures_of(self._results())
+        notes = [*self.sentences[:2], self.comparison.origin]
+        if ax is None:
+            return picture.draw(dark, notes)
+        axes = open_axes(ax, 0)
+        picture.draw_in(axes, dark, notes)
+        return figure_of(axes)
+
     def page(self) -> str:
         """Return an HTML page with the curves of all mechanisms, the recommended point marked. It needs matplotlib."""
         check_matplotlib()
         table, k = self.comparison, self.comparison.k
-
-        def point(method: str, x: float, chance: float) -> Point:
-            return Point("plan", self.name, self.d, k, method, x, self.goal, chance, 0.0)
-
-        points = [point(label, x, chance) for label, curve in self.curves.items() for x, chance in curve.items()]
-        mark = point(self.best.label, float(self.epsilon), float(table.probability))
         first, second, *others = self.sentences
         notes = [f"{first} {second}", *others, f"To release: {self.command}", *table.notes()[:-1], *self.remarks]
         if undrawn := len(table.choices) - len(self.curves):
@@ -268,7 +322,7 @@ class Plan:
             rows.append({"label": choice.label, "cells": cells, "is_best": choice == self.best})
         says = f"For {self.meaning}. The recommended one is marked."
         return page(
-            Results(points, [], [], [mark]),
+            self._results(),
             notes,
             table.sketch,
             title=f"A plan for the top {k:,} of {self.name}",
@@ -306,19 +360,18 @@ class Plan:
         return "\n".join([self.recommendation, f"To release: {self.command}", "", *table, "", *chart])
 
     def _trace(self, case: Case, asked: tuple[str, ...]) -> dict[float, Shares]:
-        read = case.meter(asked, self.comparison.share)
+        read = self._reader(case, asked)
         epsilons = [float(self.epsilon) * _SPAN ** (2.0 * step / (_STEPS - 1) - 1.0) for step in range(_STEPS)]
-        return {epsilon: read(Fraction(epsilon) / self.groups_per_user, _ROUGH) for epsilon in epsilons}
+        return {epsilon: read(epsilon) for epsilon in epsilons}
+
+    def _reader(self, case: Case, asked: tuple[str, ...]) -> Callable[[float], Shares]:
+        read = case.meter(asked, self.comparison.share)
+        return lambda epsilon: read(Fraction(epsilon) / self.groups_per_user, _ROUGH)
 
     def _trace_goal(self, case: Case) -> dict[float, float]:
         """Return the goal by epsilon, with more points where it rises steeply, so that a step is drawn as one."""
-        read, seen = case.meter((self.goal,), self.comparison.share), self._trace(case, (self.goal,))
-
-        def at(epsilon: float) -> Shares:
-            seen[epsilon] = read(Fraction(epsilon) / self.groups_per_user, _ROUGH)
-            return seen[epsilon]
-
-        refine(seen, at, 3 * _STEPS, _CLOSE, goals=(self.goal,))
+        seen = self._trace(case, (self.goal,))
+        refine(seen, self._reader(case, (self.goal,)), 3 * _STEPS, _CLOSE, goals=(self.goal,))
         return {epsilon: seen[epsilon].values[self.goal] for epsilon in sorted(seen)}
 
     @property
@@ -328,7 +381,7 @@ class Plan:
         expected = None if given is None else self._expect_shortfall(given)
         told = []
         if given is not None and expected is not None:
-            at = f"The shortfall of {self.best} at epsilon = {round_up(given)}"
+            at = f"The true shortfall of {self.best} at epsilon = {round_up(given)}"
             told.append(f"{at}: {self._describe_shortfall(expected)}.")
         bounds = [choice.bound for choice in self.comparison.choices if choice.bound is not None]
         losses = "; ".join(_describe_loss(bound, self.comparison.k) for bound in bounds)
@@ -402,7 +455,19 @@ def plan(
         shared = source.each_user, source.groups_per_user
         return Plan(name, case.request.d, goal, meaning, table, limits, neighbours, None, drawn, {}, *shared)
     other = _find_other_k(case, aim, needed)
-    return Plan(name, source.d, goal, meaning, table, limits, neighbours, other, drawn, source.description())
+    size = source.domain_size if isinstance(source, Sketch) else source.d
+    return Plan(name, size, goal, meaning, table, limits, neighbours, other, drawn, source.description())
+
+
+def _describe_terms(terms: Discovered) -> str:
+    """Return the options of the command line for finding items."""
+    given = {
+        "delta": terms.delta, "max-items-per-user": terms.max_items_per_user, "method": terms.method,
+        "discovery-epsilon": terms.epsilon, "kind": None if terms.kind == KINDS[0] else terms.kind,
+        "spelling": None if terms.spelling == EXACT else terms.spelling,
+    }  # fmt: skip
+    spelled = {name: f"{value}" for name, value in given.items() if value is not None}
+    return " ".join(["--discover", *(f"--{name} {value}" for name, value in spelled.items())])
 
 
 def _describe_goal(tally: Tally, table: Comparison, goal: str) -> str:

@@ -22,9 +22,10 @@ from discreet import __version__
 from discreet.atomic_write import atomic_write
 from discreet.jobs import make_pool
 from discreet.release.sketch import Sketch
-from discreet.study.charts import Picture, check_matplotlib, pictures_of
+from discreet.release.theme import check_matplotlib
+from discreet.study.charts import Picture, pictures_of
 from discreet.study.curves import NeededEpsilon, Point, Results, Time
-from discreet.study.page import write_page
+from discreet.study.page import page
 from discreet.study.tasks import METHODS, PAPERS, Task, summarise
 
 KEPT = "study.jsonl"
@@ -87,7 +88,7 @@ def study(
     pictures = pictures_of(results)
     sketches = [(task.vector.scores, task.k) for task in tasks if isinstance(task.vector.scores, Sketch)]
     cost = sketches[0][0].describe_cost(max(k for _, k in sketches)) if sketches else None
-    write_page(results, summarise(results, left_out), out / PAGE, cost, pictures=pictures if draw else [])
+    atomic_write(out / PAGE, page(results, summarise(results, left_out), cost, pictures=pictures if draw else []))
     return [out / PAGE, *write_figures(results, out, pictures, draw=draw)]
 
 

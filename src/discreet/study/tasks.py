@@ -222,17 +222,14 @@ def _points(task: Task, x: float, shares: Shares) -> list[Point]:
 
 def _shapes(task: Task) -> Results:
     """Compute the shares at epsilon = 1 on each shape, and on more shapes between two that differ much."""
-    seen: dict[float, Shares] = {}
 
-    def at(shape: float) -> Shares:
-        seen[shape] = reader(zipf(shape).tally, task.k, task.mechanism, _precision(task.mechanism))(1.0)
-        return seen[shape]
+    def read(shape: float) -> Shares:
+        return reader(zipf(shape).tally, task.k, task.mechanism, _precision(task.mechanism))(1.0)
 
-    for shape in _SHAPES:
-        at(shape)
-    refine(seen, at, len(_SHAPES) + _MORE_SHAPES)
+    seen = {shape: read(shape) for shape in _SHAPES}
+    refine(seen, read, len(_SHAPES) + _MORE_SHAPES)
     # Equal scores, last: `refine` takes geometric means, and there is none between 0 and another shape.
-    at(0.0)
+    seen[0.0] = read(0.0)
     return Results([point for x in sorted(seen) for point in _points(task, x, seen[x])], [], [])
 
 
@@ -247,12 +244,7 @@ def _rise_of_gumbel(task: Task) -> Results:
     read = reader(task.vector.tally, task.k, task.mechanism, _DRAWN, limit=task.vector.limit)
     chosen = [low * (high / low) ** (step / (_POINTS - 1)) for step in range(_POINTS)]
     seen = {x: read(x) for x in chosen}
-
-    def at(epsilon: float) -> Shares:
-        seen[epsilon] = read(epsilon)
-        return seen[epsilon]
-
-    refine(seen, at, _MOST_POINTS)
+    refine(seen, read, _MOST_POINTS)
     return Results([point for x in sorted(seen) for point in _points(task, x, seen[x])], [], [])
 
 

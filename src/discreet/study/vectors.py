@@ -105,6 +105,10 @@ def load_vectors(
         )
     _choose_names(names, [data.stem])
     sketch = read_sketch(data, item, score)
+    if sketch and sketch.terms is not None:
+        raise InvalidValueError(
+            "data must be scores of a public list, and this is a sketch of items that nobody listed"
+        )
     if sketch:
         return [Vector(data.stem, sketch)]
     source = file_source(data, item, score)

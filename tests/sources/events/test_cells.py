@@ -17,7 +17,7 @@ from discreet.sources.events.dialects.base import dialect_of
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
 from discreet.sources.events.dialects.sqlite import declare_types
 from discreet.sources.events.readers import convert_to_cell
-from engines import LONG_ON_SPARK, postgres, spark  # noqa: F401  # fixtures
+from engines import LONG_ON_SERVERS, ON_CLICKHOUSE, fill_clickhouse
 
 TEXTS = [
     "7", "07", "+7", "-7", "7.", "7.0", "7.000", "7.5", " 7", "7 ", "7\n", "\t7", "0x1F", "1_000", "1e3", "", "-", ".0",
@@ -76,6 +76,15 @@ def duckdb_cells(rows, request):
     return ibis.duckdb.connect().create_table("cells", rows), None
 
 
+def datafusion_cells(rows, request):
+    return ibis.datafusion.connect().create_table("cells", rows), None
+
+
+def clickhouse_cells(rows, request):
+    table = fill_clickhouse(rows)
+    return dialect_of(table).adapt_table(table), None
+
+
 def postgres_cells(rows, request):
     connection = ibis.connect(request.getfixturevalue("postgres"))
     if "cells" in connection.list_tables():
@@ -132,10 +141,16 @@ def spelled(kind, value):
 
 
 SERVERS = {"postgres": postgres_cells, "spark": spark_cells}
-MARKS = {each.values[0]: each.marks for each in LONG_ON_SPARK}
+MARKS = {each.values[0]: each.marks for each in LONG_ON_SERVERS} | {"clickhouse": ON_CLICKHOUSE}
 ENGINES = [
     pytest.param(make, id=name, marks=MARKS.get(name, []))
-    for name, make in {"duckdb": duckdb_cells, "sqlite": sqlite_cells, **SERVERS}.items()
+    for name, make in {
+        "duckdb": duckdb_cells,
+        "sqlite": sqlite_cells,
+        "datafusion": datafusion_cells,
+        "clickhouse": clickhouse_cells,
+        **SERVERS,
+    }.items()
 ]
 
 

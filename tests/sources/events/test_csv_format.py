@@ -19,7 +19,6 @@ from discreet.sources.events.csv_files import CsvFormat, sniff_delimiter
 from discreet.sources.events.location import Location
 from discreet.sources.events.readers import read_delimited
 from effort import examples
-from engines import spark  # noqa: F401  # fixture
 
 NOTE = 'they call it "Dune", mostly\n9,dune,yes'
 """A field with quotes, a comma, and a line that would be a row."""
@@ -71,7 +70,8 @@ def test_backslashes_take_a_file_apart_unless_the_caller_says_so(tmp_path):
 def test_a_tsv_has_tabs_whatever_the_delimiter_of_the_other_file(tmp_path):
     path = written(tmp_path / "e.tsv", delimiter="\t", escape="\\")
     domain = written(tmp_path / "i.csv", ";", "\\", ("n", "what"), [(n, item) for n, item in enumerate(SCORES)])
-    assert scores(path, f"{domain}:what", delimiter=";", escape="\\") == SCORES
+    assert scores(path, f"{domain}:what", escape="\\") == SCORES
+    assert scores(path, f"{domain}:what", domain_delimiter=";", escape="\\") == SCORES
 
 
 def test_a_domain_in_a_file_may_have_a_dialect_where_the_events_have_none(tmp_path):
@@ -79,7 +79,8 @@ def test_a_domain_in_a_file_may_have_a_dialect_where_the_events_have_none(tmp_pa
     domain = written(tmp_path / "i.csv", ";", None, ("n", "what"), [(n, item) for n, item in enumerate(SCORES)])
     pa.parquet.write_table(events, tmp_path / "e.parquet")
     for table in (events, tmp_path / "e.parquet"):
-        assert scores(table, f"{domain}:what", delimiter=";") == SCORES
+        assert scores(table, f"{domain}:what") == SCORES
+        assert scores(table, f"{domain}:what", domain_delimiter=";") == SCORES
 
 
 def test_lines_inside_quotes_are_no_rows_after_an_escaped_quote(tmp_path):
@@ -118,7 +119,7 @@ def test_what_was_written_is_what_is_read(tmp_path, rows, delimiter):
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("spark")
-def test_what_spark_writes_is_read_with_its_escape(tmp_path, spark):  # noqa: F811  # the fixture
+def test_what_spark_writes_is_read_with_its_escape(tmp_path, spark):
     spark.createDataFrame([row for row in ROWS if "\n" not in row[2]] + [("9", "dune", 'a "b", c')], NAMES).coalesce(
         1
     ).write.option("header", True).csv(str(tmp_path / "out"))
@@ -145,10 +146,10 @@ BAD = [
     ({"escape": ";"}, "escape must be an ASCII character other than the delimiter, not ';'"),
     ({"encoding": "koi8"}, "encoding must be 'utf-8', 'utf-16', 'latin-1', 'cp1252', not 'koi8'"),
     ({"encoding": 7}, "encoding must be 'utf-8', 'utf-16', 'latin-1', 'cp1252', not 7"),
-    ({"table": FRAME, "encoding": "utf-8"}, "encoding must be left out unless the table or the domain is a .csv or"),
+    ({"table": FRAME, "encoding": "utf-8"}, "encoding must be left out unless the table is a .csv or .tsv file"),
     ({"escape": "¬"}, "escape must be an ASCII character other than the delimiter, not '¬'"),
-    ({"table": FRAME, "delimiter": ";"}, "delimiter must be left out unless the table or the domain is a .csv file"),
-    ({"table": FRAME, "escape": "\\"}, "escape must be left out unless the table or the domain is a .csv or .tsv file"),
+    ({"table": FRAME, "delimiter": ";"}, "delimiter must be left out unless the table is a .csv file"),
+    ({"table": FRAME, "escape": "\\"}, "escape must be left out unless the table or a public list is a .csv or"),
     ({"table": "e.parquet", "delimiter": ";"}, "delimiter must be left out unless"),
     ({"table": "e.tsv", "delimiter": ";"}, "delimiter must be left out unless"),
     ({"table": "e.jsonl", "escape": "\\"}, "escape must be left out unless"),
@@ -157,6 +158,10 @@ BAD = [
         {"table": ibis.table({"who": "int64"}), "domain": FRAME, "escape": "\\"},
         "escape must be left out unless",
     ),
+    ({"domain_delimiter": ";"}, "domain_delimiter must be left out unless the domain is a .csv file"),
+    ({"domain_encoding": "latin-1"}, "domain_encoding must be left out unless the domain is a .csv or .tsv file"),
+    ({"groups_delimiter": ";"}, "groups_delimiter must be left out unless a list of groups is a .csv file"),
+    ({"groups_encoding": "koi8"}, "groups_encoding must be 'utf-8', 'utf-16', 'latin-1', 'cp1252', not 'koi8'"),
     ({"delimiter": ";"}, "; the header is one column: are its names separated by another delimiter?"),
 ]
 
@@ -248,8 +253,60 @@ def test_no_row_in_another_encoding_is_an_error(encoding, row, tmp_path):
 def test_a_public_list_in_another_encoding_than_is_said_is_refused(tmp_path):
     (tmp_path / "e.csv").write_bytes(b"who,what\n1,a\n")
     (tmp_path / "list.csv").write_bytes(b"what\na\n\x81\n")
-    with pytest.raises(discreet.Error, match=r"list.csv' must be a file in cp1252, and is not"):
-        scores(tmp_path / "e.csv", str(tmp_path / "list.csv"), encoding="cp1252")
+    with pytest.raises(
+        discreet.Error, match=r"list.csv' must be a file in cp1252, and is not: say its domain_encoding"
+    ):
+        scores(tmp_path / "e.csv", str(tmp_path / "list.csv"), domain_encoding="cp1252")
+
+
+def test_public_lists_do_not_follow_the_format_of_the_events(tmp_path):
+    (tmp_path / "e.csv").write_text("who|what|land\n1|süß|Köln\n2|süß|Köln\n3|bär|Bonn\n", encoding="latin-1")
+    (tmp_path / "items.csv").write_text("no;what\n1;süß\n2;bär\n", encoding="utf-8")
+    (tmp_path / "lands.csv").write_text("land,no\nKöln,1\nBonn,2\n", encoding="utf-16")
+    by = {"by": "land", "groups": f"{tmp_path / 'lands.csv'}:land", "each_user": "one", "groups_encoding": "utf-16"}
+    source = discreet.events(
+        tmp_path / "e.csv", user="who", item="what", domain=f"{tmp_path / 'items.csv'}:what", delimiter="|",
+        encoding="latin-1", **by,
+    )  # fmt: skip
+    release = discreet.top_k(source, k=1, epsilon=1000)
+    assert {land: release[land].items for land in release} == {"Köln": ["süß"], "Bonn": ["bär"]}
+    (tmp_path / "items.csv").write_text("no;what\n1;süß\n2;bär\n", encoding="latin-1")
+    told = "domain must be a file in utf-8, .*domain_encoding says otherwise, as 'latin-1'"
+    with pytest.raises(ValueError, match=told):
+        discreet.events(tmp_path / "e.csv", user="who", item="what", domain=f"{tmp_path / 'items.csv'}:what",
+                        delimiter="|", encoding="latin-1")  # fmt: skip
+    found = scores(
+        tmp_path / "e.csv",
+        f"{tmp_path / 'items.csv'}:what",
+        delimiter="|",
+        encoding="latin-1",
+        domain_encoding="cp1252",
+    )
+    assert found == {"süß": 2, "bär": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "is_twice"), [("Käse", True), ("Rock\u2019n\u2019Roll", True), ("SÃO PAULO", False), ("a", False)]
+)
+def test_a_list_that_was_decoded_twice_is_warned_of(text, is_twice, tmp_path, recwarn):
+    twice = text.encode().decode("cp1252") if is_twice else text
+    (tmp_path / "e.csv").write_text("who,what,land\n1,a,b\n", encoding="utf-8")
+    (tmp_path / "items.csv").write_text(f"what,name\na,{twice}\n", encoding="utf-8")
+    (tmp_path / "lands.csv").write_text(f"land\n{twice}\n", encoding="utf-8")
+    columns = {"user": "who", "item": "what", "label": "name"}
+    by = {"by": "land", "groups": str(tmp_path / "lands.csv"), "each_user": "one"}
+    source = discreet.events(tmp_path / "e.csv", domain=f"{tmp_path / 'items.csv'}:what", **columns, **by)
+    told = [str(each.message) for each in recwarn]
+    assert [each.partition(" ")[0] for each in told] == (["groups", "domain"] if is_twice else [])
+    assert all(f"{each.partition(' ')[0]}_encoding says how it is read" in each for each in told)
+    assert source.notes()[: len(told)] == told
+    if is_twice:
+        # The same appears where a list in UTF-8 is read as another one.
+        (tmp_path / "items.csv").write_text(f"what,name\na,{text}\n", encoding="utf-8")
+        with pytest.warns(UserWarning, match="domain looks decoded twice"):
+            discreet.events(
+                tmp_path / "e.csv", domain=f"{tmp_path / 'items.csv'}:what", **columns, domain_encoding="cp1252"
+            )
 
 
 @pytest.mark.parametrize("ending", ["csv.gz", "jsonl.gz"])
@@ -288,7 +345,7 @@ def test_a_public_list_is_read_whole_or_refused(tmp_path, mistake):
     text, encoding, options = UNREADABLE[mistake]
     (tmp_path / "list.csv").write_text(text, encoding=encoding)
     (tmp_path / "e.csv").write_text("who,what\n1,klein\n", encoding="utf-8")
-    told = f"must be a file in {options.get('encoding', 'utf-8')}, like the events, with as many fields in each row as"
+    told = f"must be a file in {options.get('encoding', 'utf-8')}, with as many fields in each row as in the header"
     columns = {"user": "who", "item": "what", **options}
     with pytest.raises(discreet.Error, match=f"domain {told}"):
         discreet.events(tmp_path / "e.csv", domain=f"{tmp_path / 'list.csv'}:what", **columns)
@@ -309,8 +366,8 @@ def test_rows_of_events_in_another_encoding_are_found_by_a_check(tmp_path):
     found = discreet.check_events(source)
     assert (found.rows, found.rows_unreadable, found.is_noise) == (2, 2, True)
     assert found.advice[0] == (
-        "2 of 2 rows (100.0%) cannot be read and are dropped: is the file in utf-8? If not, say its encoding, such as "
-        "'latin-1'"
+        "2 of 2 rows (100.0%) cannot be read and are dropped: is the file in the encoding that was said, by default "
+        "utf-8? If not, say its encoding, such as 'latin-1'"
     )
 
 

@@ -15,12 +15,13 @@ import pytest
 
 import discreet
 from discreet.errors import Error, InvalidTypeError
+from discreet.sources.events.compiled import Compiler
 from discreet.sources.events.dialects import duckdb
 from discreet.sources.events.dialects.base import SENT_TYPES, Dialect, dialect_named, list_engines
-from engines import mariadb, postgres  # noqa: F401  # fixtures
+from engines import LONG_ON_SERVERS, on
 
 SOURCES = Path(discreet.__file__).parent / "sources"
-DESCRIBED = [dialect_named(name) for name in sorted(list_engines())]
+DESCRIBED = [dialect_named(name, runs=False) for name in sorted(list_engines())]
 NAMES = {name for each in DESCRIBED for name in (each.name, each.title)} | list_engines()
 DUCKDB = duckdb.DIALECT
 EVENTS = pa.table({"who": [1, 1, 2, 3, 3, 4], "what": ["a", "b", "a", "A", "a", "b "], "stars": [5, 4, 3, 5, 1, 2]})
@@ -87,6 +88,28 @@ def test_a_trim_that_is_not_known_is_refused(newcomer, monkeypatch):
         scores(newcomer, where="trim(what) = 'b'")
 
 
+def test_columns_that_are_declared_without_gaps_take_expressions(tmp_path):
+    connection = ibis.duckdb.connect()
+    connection.con.execute("CREATE TABLE ev (who VARCHAR NOT NULL, what VARCHAR NOT NULL)")
+    connection.con.execute("INSERT INTO ev VALUES (' Ann', 'TEA'), ('ann', 'tea')")
+    table, made = connection.table("ev"), {"user": "lower(trim(who))", "item": "fold(trim(what))"}
+    source = discreet.events(table, **made, domain=["tea", "rum"], where="CASE WHEN what = 'x' THEN who END IS NULL")
+    assert source.tally().exact(0) == 1
+    source.close()
+
+
+def test_an_engine_without_a_dialect_counts_no_distinct_values_by_itself(monkeypatch):
+    """Such a count is approximate on ClickHouse and Druid, where one user can move it by any number."""
+    monkeypatch.setattr(Compiler, "runs", True)
+    table = discreet.compiled("trino", "ev", {"who": "int64", "what": "int64", "land": "int64"})
+    split = {"by": "land", "groups": [1, 2], "each_user": "many"}
+    for options in ({}, split):
+        query = discreet.events(table, user="who", item="what", domain=[1, 2], **options).make_query()
+        text = table.get_backend().compile_with_lists(query)
+        assert "COUNT(DISTINCT" not in text
+        assert "SELECT DISTINCT" in text
+
+
 DAYS = [date(2026, 1, 1), date(2026, 1, 2)]
 UNDESCRIBED = pl.from_arrow(EVENTS).with_columns(
     number=pl.Series([7, 8, 7, 7, 9, 8]),
@@ -119,6 +142,20 @@ def test_an_engine_without_a_dialect_has_groups_and_conditions_of_numbers():
     split = {"by": "kept", "groups": [True, False], "each_user": "many"}
     released = discreet.top_k(on_polars(**split, where="stars > 1 AND day = DATE '2026-01-01'"), 1, 1000)
     assert {key: released[key].items for key in (True, False)} == {True: [7], False: [8]}
+
+
+@pytest.mark.parametrize(("domain", "groups", "found"), [
+    (range(10**6), [True], None), (range(10**6 + 1), [True], "1,000,001"), (range(500_001), [True, False], "1,000,002"),
+    (discreet.integers(0, 2**62), [True], f"{2**62 + 1:,}"),
+])  # fmt: skip
+def test_an_engine_without_a_dialect_fetches_no_more_than_a_bound(domain, groups, found):
+    """The public size of the domain decides, and no row: here six of them."""
+    split = {} if len(groups) == 1 else {"by": "kept", "groups": groups, "each_user": "many"}
+    if found is None:
+        assert on_polars(domain=domain, **split).d == 10**6
+        return
+    with pytest.raises(Error, match=f"^domain must have at most 1,000,000 items on polars, .*, not {found}: discreet"):
+        on_polars(domain=domain, **split)
 
 
 TEXTS = [
@@ -154,23 +191,50 @@ def test_a_domain_of_text_may_be_on_an_engine_without_a_dialect():
     assert discreet.top_k(source, 1, 1000).items == ["a"]
 
 
-def test_equal_spellings_of_mariadb_do_not_merge(request):
-    """A server with a collation that ignores case, where one and its driver are installed."""
-    pytest.importorskip("MySQLdb", reason="the driver of MariaDB is not installed here")
-    connection = request.getfixturevalue("mariadb")
-    with connection.con.cursor() as cursor:
-        cursor.execute("CREATE TABLE soups (who INT, what VARCHAR(9), number INT)")
-        cursor.execute("INSERT INTO soups VALUES (999, 'SOUP', 7)")
-        cursor.executemany("INSERT INTO soups VALUES (%s, 'Soup', 8)", [(i,) for i in range(30)])
-    connection.con.commit()
-    table = connection.table("soups")
-    with pytest.raises(InvalidTypeError, match=r"^item must hold numbers, dates or booleans on mysql, not string"):
-        discreet.events(table, user="who", item="what", domain=["Soup", "Tea"])
-    source = discreet.events(table, user="who", item="number", domain=[7, 8])
+SOUPS = ["Soup"] * 30 + ["SOUP", "soup ", "Soup\t", "Soup\0", "Söup", "Soup ", "\N{SOFT HYPHEN}Soup"]
+
+
+@pytest.mark.parametrize("engine", ["arrow", "sqlite", "datafusion", *LONG_ON_SERVERS])
+def test_equal_spellings_do_not_merge(engine, tmp_path, request):
+    """The collation of MariaDB's column equates most of these: one of them would take the 30 users of another."""
+    # PostgreSQL has no text with a NUL.
+    soups = [soup for soup in SOUPS if engine != "postgres" or "\0" not in soup]
+    events = pa.table({"who": range(len(soups)), "what": soups})
+    given = on(engine, events, tmp_path, request)
+    source = discreet.events(**given, user="who", item="what", domain=sorted(set(soups)))
     tally = source.tally()
-    assert [int(tally.exact(rank)) for rank in range(2)] == [30, 1]
-    assert source.items(np.arange(2)) == [8, 7]
+    assert [int(tally.exact(rank)) for rank in range(source.d)] == [30, *[1] * (source.d - 1)]
+    assert source.items(np.array([0])) == ["Soup"]
     source.close()
+    # Users are told apart by bytes too.
+    source = discreet.events(**given, user="what", item="who", domain=range(len(soups)))
+    bounded = discreet.events(**given, user="what", item="who", domain=range(len(soups)), max_items_per_user=1)
+    sums = [sum(int(tally.exact(rank)) for rank in range(tally.d)) for tally in (source.tally(), bounded.tally())]
+    assert sums == [len(soups), len(set(soups))]
+
+
+@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.xdist_group("mariadb")
+@pytest.mark.parametrize(("charset", "cells"), [
+    ("latin1", [bytes([code]) for code in range(1, 256)]), ("ascii", [b"a", b"A", b"a "]), ("gbk", [b"a", b"A", b"a "]),
+    ("utf16", [each.encode("utf-16-be") for each in ("a", "A", "a ", "\N{GRINNING FACE}")]),
+])  # fmt: skip
+def test_users_of_mariadb_in_any_character_set_are_told_apart(charset, cells, mariadb):
+    backend, close = dialect_named("mysql").connect(mariadb)
+    with backend.con.cursor() as cursor:
+        if "charsets" in backend.list_tables():
+            cursor.execute("DROP TABLE charsets")
+        cursor.execute(f"CREATE TABLE charsets (who VARCHAR(9) CHARACTER SET {charset}, what INT)")
+        listed = ", ".join(f"(CONVERT(x'{cell.hex()}' USING {charset}), 1)" for cell in cells)
+        cursor.execute(f"INSERT INTO charsets VALUES {listed}")  # noqa: S608
+    source = discreet.events(backend.table("charsets"), user="who", item="what", domain=[1, 2])
+    assert [int(source.tally().exact(rank)) for rank in range(2)] == [len(cells), 0]
+    source.close()
+    if charset in ("gbk", "utf16"):
+        with pytest.raises(InvalidTypeError, match=r"^item must be a column of strings, .*, not of binary"):
+            discreet.events(backend.table("charsets"), user="what", item="who", domain=["a"])
+    close()
 
 
 def test_items_are_not_found_where_no_hash_is_known(newcomer, monkeypatch):
@@ -229,8 +293,63 @@ def copied_tables(connection):
 
 def test_every_engine_that_is_sent_rows_takes_the_same_types():
     """What may be sent is asked in one place, and each engine has names of its own for it."""
-    names = {"postgres", "pyspark", "sqlite"}
+    names = {"clickhouse", "mysql", "postgres", "pyspark", "sqlite"}
     modules = [import_module(f"discreet.sources.events.dialects.{name}") for name in names]
-    assert [set(module._COLUMN_TYPES) for module in modules] == [SENT_TYPES] * 3
-    assert {each.name for each in DESCRIBED if each.copies_local_tables} == {"postgres"}
+    assert [set(module._COLUMN_TYPES) for module in modules] == [SENT_TYPES] * 5
+    assert {each.name for each in DESCRIBED if each.copies_local_tables} == {"clickhouse", "mysql", "postgres"}
     assert all(each.send_unlogged is not None for each in DESCRIBED if each.copies_local_tables)
+
+
+@pytest.mark.parametrize("ending", ["csv", "json"])
+def test_text_files_are_refused_on_datafusion_which_infers_their_types(ending, tmp_path):
+    pytest.importorskip("datafusion", reason="DataFusion is not installed here")
+    path = tmp_path / f"events.{ending}"
+    path.write_text("who,what\n1,a\n" if ending == "csv" else '{"who": 1, "what": "a"}\n')
+    backend = ibis.datafusion.connect()
+    getattr(backend.con, f"register_{ending}")("ev", str(path))
+    with pytest.raises(InvalidTypeError, match=r"^table must not read CSV, JSON or Avro files on DataFusion, which"):
+        discreet.events(backend.table("ev"), user="who", item="what", domain=["a", "b"])
+
+
+def test_dates_of_datafusion_beyond_nanoseconds_meet_conditions():
+    pytest.importorskip("datafusion", reason="DataFusion is not installed here")
+    days = [date(1, 1, 1), date(2026, 1, 1), date(9999, 12, 31)]
+    events = pa.table({"who": [1, 2, 3], "what": ["a"] * 3, "day": days})
+    table = ibis.datafusion.connect().create_table("ev", events)
+    for where, users in (("day > DATE '2025-01-01'", 2), ("day >= DATE '0001-01-01'", 3), ("day < '9999-12-31'", 2)):
+        source = discreet.events(table, user="who", item="what", domain=["a", "b"], where=where)
+        assert source.tally().exact(0) == users
+        source.close()
+
+
+def test_no_date_of_a_user_fails_a_discovery_on_datafusion():
+    pytest.importorskip("datafusion", reason="DataFusion is not installed here")
+    days = pa.array([20_000, 20_000, 20_001, 2**31 - 1, -(2**31), None], pa.int32()).cast(pa.date32())
+    events = pa.table({"who": days, "what": ["a"] * 6})
+    table = ibis.datafusion.connect().create_table("ev", events)
+    terms = discreet.discovered(delta="1e-8", max_items_per_user=1, method="laplace")
+    with discreet.events(table, user="who", item="what", domain=terms).snapshot("key") as found:
+        [(users, items)] = found.runs()
+    assert (users.tolist(), items.tolist()) == ([4], [1])
+
+
+def test_a_nan_with_a_sign_is_largest_on_datafusion():
+    pytest.importorskip("datafusion", reason="DataFusion is not installed here")
+    for kind in (pa.float32(), pa.float64()):
+        numbers = pa.array([float("nan"), -float("nan"), 6.0, 1.0, None], pa.float64()).cast(kind)
+        events = pa.table({"who": range(5), "what": ["a"] * 5, "x": numbers})
+        table = ibis.datafusion.connect().create_table("ev", events)
+        source = discreet.events(table, user="who", item="what", domain=["a", "b"], where="x > 5")
+        assert source.tally().exact(0) == 3
+
+
+def test_dates_of_datafusion_in_milliseconds_have_periods():
+    pytest.importorskip("datafusion", reason="DataFusion is not installed here")
+    days = pa.array([date(1970, 1, 2), date(2026, 1, 1)], pa.date64())
+    events = pa.table({"who": [1, 2], "what": ["a"] * 2, "day": days})
+    table = ibis.datafusion.connect().create_table("ev", events)
+    for year in (1970, 2026):
+        source = discreet.events(
+            table, user="who", item="what", domain=["a", "b"], during=discreet.year("day").only(year)
+        )
+        assert source.tally().exact(0) == 1

@@ -1,5 +1,6 @@
 """`during` keeps the rows of one period, on every engine those that grouping by the period puts into it."""
 
+import re
 from datetime import date, datetime
 
 import pyarrow as pa
@@ -7,7 +8,8 @@ import pytest
 from test_group_periods import NEAR, TEXTS, expected
 
 import discreet
-from engines import ENGINES, on, postgres, spark  # noqa: F401  # fixtures
+from discreet.sources.events.group_keys import parse_during
+from engines import ENGINES, on
 
 CELLS = [moment for moment in NEAR if moment.year > 1900]
 EXACT = 10**9
@@ -93,3 +95,41 @@ def test_what_is_no_period_is_refused(during, message):
 def test_a_period_is_written_as_its_unit_is():
     with pytest.raises(discreet.Error, match="period must be a month like '2026-01', not '2026-13'"):
         discreet.month("when").only("2026-13")
+
+
+@pytest.mark.parametrize(
+    ("text", "period"),
+    [
+        ("month(when)=2026-11", discreet.month("when").only("2026-11")),
+        ("day(at, Europe/Berlin) = 2026-11-03", discreet.day("at", zone="Europe/Berlin").only("2026-11-03")),
+        ("year(when)=2026", discreet.year("when").only(2026)),
+        ("week(sold = at)=2026-W05", discreet.week("sold = at").only("2026-W05")),
+    ],
+)
+def test_a_period_is_spelled_on_the_command_line(text, period):
+    assert parse_during(text) == period
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("month(when)", "during must be one period of a column, such as month"),
+        ("2026-11", "during must be one period of a column"),
+        ("monat(when)=2026-11", "during must be one period of a column"),
+        ("month(when)=2026-13", "period must be a month like '2026-01', not '2026-13'"),
+        ("month(when, Berlin)=2026-11", "zone must be the name of a time zone"),
+    ],
+)
+def test_a_text_that_is_no_period_is_refused(text, told):
+    with pytest.raises(ValueError, match=f"^{re.escape(told)}"):
+        parse_during(text)
+
+
+def test_the_command_line_keeps_the_same_period(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "e.csv").write_text("who,what,when\n1,a,3.11.2026\n2,a,4.11.2026\n3,b,3.10.2026\n4,b,5.10.2026\n5,b,\n")
+    (tmp_path / "d.csv").write_text("what\na\nb\n")
+    options = ("--user", "who", "--item", "what", "--domain", "d.csv:what", "--date-format", "%d.%m.%Y", "-k", "1")
+    for month, item in (("2026-11", "a"), ("2026-10", "b")):
+        during = ("--during", f"month(when)={month}", "--epsilon", "1000", "--format", "items", "--quiet")
+        assert call("select", "e.csv", *options, *during) == (0, f"{item}\n", "")

@@ -24,7 +24,6 @@ from discreet.sources.events.group_keys import parse_by, parse_groups
 from discreet.sources.events.location import Location
 from discreet.sources.events.periods import CODES_PER_DAY, UNITS, code_moments, find_offsets
 from effort import examples
-from engines import postgres, spark  # noqa: F401  # fixtures
 
 ZONES = [None, "Europe/Berlin", "America/New_York", "Asia/Kolkata"]
 TICK = timedelta(microseconds=1)

@@ -35,7 +35,7 @@ from discreet.mechanisms.tally import Selection
 from discreet.sources.events import connect, lookup
 from discreet.sources.events.dialects.base import dialect_named
 from effort import examples
-from engines import ENGINES, LOCAL, LONG_ON_SPARK, on, postgres, spark  # noqa: F401  # fixtures
+from engines import ENGINES, LOCAL, LONG_ON_SERVERS, on
 from snapshots import select_items
 
 LANDS = ["DE", "FR", "AT", "é", "JP"]
@@ -116,7 +116,7 @@ CASES = [
 
 
 @pytest.mark.some(4)
-@pytest.mark.parametrize("engine", [*LOCAL, *LONG_ON_SPARK])
+@pytest.mark.parametrize("engine", [*LOCAL, *LONG_ON_SERVERS])
 def test_scores_and_items_are_those_of_the_definition(engine, grouped_on):
     # A query on Spark takes seconds.
     for number, options in enumerate(CASES[: 2 if engine == "spark" else None]):
@@ -148,7 +148,7 @@ def test_ties_are_decided_by_the_list_and_not_by_the_order_of_rows(each_user, gr
 
 
 @pytest.mark.some(2)
-@pytest.mark.parametrize("engine", ["arrow", "csv", "sqlite", *LONG_ON_SPARK])
+@pytest.mark.parametrize("engine", ["arrow", "csv", "sqlite", *LONG_ON_SERVERS])
 def test_people_in_the_same_groups_count_in_different_ones(engine, grouped_on):
     """Of 2,000 people in all twelve months each counts in three, and each month has about a quarter of them."""
     months = discreet.months("2026-01", "2026-12")
@@ -254,7 +254,7 @@ def test_labels_are_shown_in_place_of_items(engine, grouped_on):
     assert sorted(source.members[0].every_item()) == sorted(titles.values())
 
 
-@pytest.mark.parametrize("engine", ["parquet", "csv", "pandas", "duckdb", "sqlite", *LONG_ON_SPARK])
+@pytest.mark.parametrize("engine", ["parquet", "csv", "pandas", "duckdb", "sqlite", *LONG_ON_SERVERS])
 def test_the_same_bits_choose_the_same_items_on_every_engine(engine, grouped_on):
     rows, events, domain = with_lands(32, "string")
     options = {"each_user": "many", "max_groups_per_user": 2}

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 import discreet
 from discreet.mechanisms.tally import Selection
 from effort import examples
-from engines import LONG_ON_SPARK, postgres, spark  # noqa: F401  # fixtures
+from engines import LONG_ON_SERVERS, on
 from snapshots import find_items, select_items
 
 N = 5
@@ -394,6 +394,8 @@ def float_store(name, folder, request):
             connection.create_table("floats", table, overwrite=True)
             connection.disconnect()
             return {"table": url, "name": "floats"}
+        case "mariadb":
+            return on(name, table, folder, request)
         case "spark":
             session = request.getfixturevalue("spark")
             rows = [tuple(row.values()) for row in table.to_pylist()]
@@ -401,7 +403,7 @@ def float_store(name, folder, request):
 
 
 STORES = ["arrow", "polars", "float64", "object", "category", "Float64", "parquet", "folder", "jsonl", "json", "duckdb",
-          "sqlite", "sqlite real", *LONG_ON_SPARK]  # fmt: skip
+          "sqlite", "sqlite real", *LONG_ON_SERVERS]  # fmt: skip
 
 
 @pytest.mark.some(5)

@@ -25,7 +25,6 @@ from discreet.sources.events.rowwise_polars import (
     _name_function,
 )
 from effort import examples
-from engines import spark  # noqa: F401  # fixture
 
 ROWS = {"who": [1, 1, 2], "what": ["a", "b", "a"], "amount": [1.0, 2.0, None], "on": [True, True, True]}
 PEOPLE = pl.LazyFrame({"who": [1, 2], "name": ["x", "y"]})
@@ -374,7 +373,7 @@ def test_one_more_user_changes_no_row_of_another(what, rows, odd, place):
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("spark")
-def test_a_spark_dataframe_that_looks_at_other_rows_is_refused(spark, tmp_path):  # noqa: F811  # the fixture
+def test_a_spark_dataframe_that_looks_at_other_rows_is_refused(spark, tmp_path):
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 

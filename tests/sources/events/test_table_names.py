@@ -13,7 +13,7 @@ from discreet.errors import Error
 from discreet.sources.events.check_report import Frequent
 from discreet.sources.events.connect import server_of
 from discreet.sources.events.location import Location, TableName, parse_table_name
-from engines import on_server, postgres  # noqa: F401  # a fixture
+from engines import on_server
 
 EVENTS = [(1, 7), (2, 7), (2, 8), (3, 9)]
 EXPECTED = {7: 2, 8: 1}
@@ -82,9 +82,10 @@ def test_a_list_beside_the_events_can_be_checked(url):
 
 
 BAD = [
-    ({"name": "mart.visit"}, "name must be a table of {engine}, and 'mart.visit' is none"),
+    ({"name": "mart.visit"}, "name must be a table of {engine}, and 'mart.visit' is none; did you mean visits?"),
     ({"name": "nowhere.visits"}, "name must be a table of {engine}, and 'nowhere.visits' is none"),
-    ({"name": "visit"}, "name must be a table of {engine}, and 'visit' is none"),
+    ({"name": "visit"}, "name must be a table of {engine}, and 'visit' is none; did you mean visits?"),
+    ({"name": "pages"}, "name must be a table of {engine}, and 'pages' is none; did you mean mart.pages?"),
     ({"name": ("other", "visits")}, "name must be a table of {engine}, and 'other.visits' is none"),
     ({"domain": "connect:mart.page.id"}, "domain must be a table of {engine}, and 'mart.page' is none"),
     ({"domain": "connect:pages"}, "domain must be connect:TABLE.COLUMN or connect:SCHEMA.TABLE.COLUMN, not "),
@@ -96,7 +97,7 @@ BAD = [
 
 @pytest.mark.some(6)
 @pytest.mark.parametrize(("change", "sentence"), BAD, ids=[str(change) for change, _ in BAD])
-def test_what_is_not_there_is_refused_and_nothing_else_is_suggested(url, change, sentence):
+def test_what_is_not_there_is_refused_and_a_table_of_that_name_is_suggested(url, change, sentence):
     engine = "DuckDB" if url.startswith("duckdb") else "PostgreSQL"
     with pytest.raises(Error) as raised:
         scores(**{"url": url, "name": "mart.visits", **change})
@@ -193,7 +194,7 @@ def test_an_enum_is_read_as_text(enums):
     for where in ("what = 'red'", "what IN ('red', 'mauve')", "what LIKE 'r%'", "what > 'green'", "paint <> 'green'"):
         assert counted(where=where) == {"red": 2, "green": 0}
     assert counted(where="what = paint AND size = 'S'") == {"red": 1, "green": 2}
-    found = discreet.discovered("1e-6", 1)
+    found = discreet.discovered("1e-6", 1, method="laplace")
     assert counted(domain=found) == expected
     by_size = discreet.events(
         enums,

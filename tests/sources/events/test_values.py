@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import discreet
-from engines import LOCAL, on, postgres  # noqa: F401  # fixture
+from engines import LOCAL, on
 
 POSTGRES = pytest.param("postgres", marks=[pytest.mark.xdist_group("postgres"), pytest.mark.slow])
 FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf"), "two": 2.0, "none": None}
@@ -58,7 +58,7 @@ NUMERIC = {
 @pytest.mark.slow
 @pytest.mark.xdist_group("postgres")
 @pytest.mark.parametrize("kind", ["numeric", "numeric(10, 2)", "real", "double precision"])
-def test_the_numbers_of_postgres(kind, postgres):  # noqa: F811  # the fixture
+def test_the_numbers_of_postgres(kind, postgres):
     """Its NaN is above all numbers, in decimals too, and its decimals go beyond floats on both sides."""
     kept = {item: both for item, both in NUMERIC.items() if kind == "numeric" or item in ("nan", "two", "half", "none")}
     backend = ibis.connect(postgres)

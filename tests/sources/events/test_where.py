@@ -1,6 +1,7 @@
 """A condition means the same on every engine, never fails on a row, and refuses the rest in one sentence."""
 
 import random
+import re
 import sys
 import warnings
 from contextlib import suppress
@@ -17,11 +18,13 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import discreet
+from discreet.sources.events.dialects.base import dialect_of
+from discreet.sources.events.dialects.sqlite import register_functions
 from discreet.sources.events.where import DEEPEST, LONGEST, MOST, Condition
 from discreet.sources.events.where.grammar import PARTS
 from discreet.sources.events.where.translate import READERS
 from effort import examples
-from engines import postgres, spark  # noqa: F401  # fixtures
+from engines import ON_CLICKHOUSE, fill_clickhouse
 
 BIG, SMALL = 2**63 - 1, -(2**63)
 
@@ -59,6 +62,8 @@ for _row in ROWS:
 
 
 def condition(where, table, **options):
+    if not isinstance(table.op(), ibis.expr.operations.UnboundTable):
+        options["dialect"] = dialect_of(table)
     return Condition.parse(where).translate(table, **options).expression
 
 
@@ -268,6 +273,44 @@ ACCEPTED = [
         lambda at: at in (datetime(2024, 1, 31), datetime(9999, 12, 31, 23, 59, 59, 999999)),
     ),
     loose("coalesce(at, TIMESTAMP '2024-01-31 12:00:00') = '2024-01-31 12:00:00'", lambda row: row.at in (None, NOON)),
+    # functions of text
+    strict("fold(s) = 'é'", "s", lambda s: s.lower() == "é"),
+    strict("fold(trim(Name)) = 'é'", "Name", lambda name: name == "É"),
+    strict("substring(s, 1, 1) = 'a'", "s", lambda s: s[:1] == "a"),
+    strict("substr(s, 2) = 'b'", "s", lambda s: s[1:] == "b"),
+    strict("substring(s FROM 2 FOR 2) = 'bc'", "s", lambda s: s[1:3] == "bc"),
+    strict("substring(s, 3, 0) = ''", "s", lambda s: True),
+    strict("substring(s, 999, 5) = ''", "s", lambda s: True),
+    strict("replace(s, 'b', '--') = 'a--c'", "s", lambda s: s.replace("b", "--") == "a--c"),
+    strict("replace(Name, '''', '\\') = 'a\\b\\\"'", "Name", lambda name: name == "a\\b'\""),
+    strict("replace(Name, '\\', '/') LIKE 'a/%'", "Name", lambda name: name == "a\\b'\""),
+    strict("replace(s, '😀', 'é') = 'éb'", "s", lambda s: s == "😀b"),
+    loose("concat(s, '-', Name) = '-'", lambda row: (row.s or "") + (row.Name or "") == ""),
+    loose("concat(s) = ''", lambda row: (row.s or "") == ""),
+    loose("concat(NULL, NULL) = ''", lambda row: True),
+    loose("coalesce(substring(s, 1, 3), 'none') = 'none'", lambda row: row.s is None),
+    # casts and parts of dates
+    strict("CAST(i AS TEXT) = '5'", "i", lambda i: i == 5),
+    strict("i::text LIKE '9%'", "i", lambda i: str(i).startswith("9")),
+    strict("CAST(b AS TEXT) = 'true'", "b", lambda b: b),
+    strict("CAST(i AS DOUBLE) > 1e18", "i", lambda i: float(i) > 1e18),
+    strict("CAST(b AS BOOLEAN)", "b", lambda b: b),
+    loose("CAST(d AS BIGINT) IS NULL", lambda row: row.d is None or row.d % 1 != 0),
+    loose("CAST(d AS BIGINT) = 10", lambda row: None if row.d is None or row.d % 1 else row.d == 10),
+    loose("TRY_CAST(f AS BIGINT) IS NULL", lambda row: row.f is None or abs(row.f) >= 2**53 or row.f % 1 != 0),
+    loose("CAST(s AS BIGINT) IS NULL", lambda row: True),
+    loose("TRY_CAST(concat(CAST(j AS TEXT), '1') AS INTEGER) = 51", lambda row: row.j == 5),
+    loose(
+        "CAST(concat('2024-01-3', CAST(j AS TEXT)) AS DATE) = '2024-01-30'", lambda row: True if row.j == 0 else None
+    ),
+    strict("extract(year FROM day) = 2024", "day", lambda day: day.year == 2024),
+    strict("extract(quarter FROM day) = 4", "day", lambda day: day.month >= 10),
+    strict("extract(month FROM day) * 100 = 100", "day", lambda day: day.month == 1),
+    strict("extract(day FROM day) > 30", "day", lambda day: day.day > 30),
+    strict("extract(isodow FROM day) = 3", "day", lambda day: day.isoweekday() == 3),
+    loose("extract(hour FROM day) IS NULL", lambda row: True),
+    strict("extract(hour FROM at) = 23", "at", lambda at: at.hour == 23),
+    strict("extract(year FROM at) = 1", "at", lambda at: at.year == 1),
 ]
 
 
@@ -307,6 +350,7 @@ def on_duckdb(kinds=None, rows=ROWS):
 
 def on_sqlite(path):
     con = ibis.sqlite.connect(path)
+    register_functions(con)
     return filled(con, "rows", {column: kind for column, (_, kind) in COLUMNS.items()}, ROWS, "?", in_sqlite)
 
 
@@ -324,8 +368,36 @@ def sqlite_table(tmp_path_factory):
     table.get_backend().disconnect()
 
 
+def arrow_rows():
+    """The rows in the types of Arrow."""
+    kinds = {
+        "BIGINT": pa.int64(),
+        "INTEGER": pa.int32(),
+        "DECIMAL(10, 2)": pa.decimal128(10, 2),
+        "DOUBLE PRECISION": pa.float64(),
+        "TEXT": pa.string(),
+        "BOOLEAN": pa.bool_(),
+        "DATE": pa.date32(),
+        "TIMESTAMP": pa.timestamp("us"),
+    }
+    schema = pa.schema([(column, kinds[kind]) for column, (kind, _) in COLUMNS.items()])
+    return pa.Table.from_pylist(ROWS, schema)
+
+
 @pytest.fixture(scope="module")
-def postgres_table(postgres):  # noqa: F811  # the fixture
+def datafusion_table():
+    table = ibis.datafusion.connect().create_table("rows", arrow_rows())
+    return dialect_of(table).adapt_table(table)
+
+
+@pytest.fixture(scope="module")
+def clickhouse_table():
+    table = fill_clickhouse(arrow_rows())
+    return dialect_of(table).adapt_table(table)
+
+
+@pytest.fixture(scope="module")
+def postgres_table(postgres):
     con = ibis.connect(postgres)
     yield filled(con, "where_rows", {column: kind for column, (kind, _) in COLUMNS.items()}, ROWS, "%s")
     con.drop_table("where_rows")
@@ -333,7 +405,7 @@ def postgres_table(postgres):  # noqa: F811  # the fixture
 
 
 @pytest.fixture(scope="module")
-def spark_table(spark):  # noqa: F811  # the fixture
+def spark_table(spark):
     from pyspark.sql import types
 
     kinds = {
@@ -360,8 +432,12 @@ def answers(table, expressions):
     """For each row, in order, what each expression is: True, False or None."""
     con = table.get_backend()
     query = table.select(table.id, **{f"c{n}": expression for n, expression in enumerate(expressions)})
+    if con.name == "datafusion":
+        found = sorted(tuple(row.values()) for row in query.to_pyarrow().to_pylist())
+        return [list(row[1:]) for row in found]
     found = con.raw_sql(con.compile(query))
-    rows = sorted(tuple(row) for row in (found.collect() if con.name == "pyspark" else found.fetchall()))
+    fetch = {"pyspark": lambda: found.collect(), "clickhouse": lambda: found.result_rows}.get(con.name)
+    rows = sorted(tuple(row) for row in (found.fetchall() if fetch is None else fetch()))
     return [[None if value is None else bool(value) for value in row[1:]] for row in rows]
 
 
@@ -371,6 +447,8 @@ SOCKETS = pytest.mark.filterwarnings("ignore:unclosed .socket:ResourceWarning")
 ENGINES = [
     "duckdb",
     "sqlite",
+    "datafusion",
+    pytest.param("clickhouse", marks=ON_CLICKHOUSE),
     pytest.param("postgres", marks=pytest.mark.xdist_group("postgres")),
     pytest.param("spark", marks=[pytest.mark.xdist_group("spark"), pytest.mark.slow, pytest.mark.long, SOCKETS]),
 ]
@@ -380,17 +458,26 @@ ENGINES = [
 def engine_answers(request):
     """What every accepted condition is on every row of one engine, all in one query."""
     table = request.getfixturevalue(f"{request.param}_table")
-    sqls = [case.values[0] for case in ACCEPTED]
-    columns = zip(*answers(table, [condition(sql, table) for sql in sqls]), strict=True)
-    return dict(zip(sqls, map(list, columns), strict=True))
+    translated = {}
+    for sql, _ in (case.values for case in ACCEPTED):
+        try:
+            translated[sql] = condition(sql, table)
+        except discreet.Error as error:
+            # DataFusion takes a letter with an accent for one character, so that its functions of text differ.
+            assert request.param == "datafusion"
+            assert re.search("must not (change strings|extract a [a-z]+) on (datafusion|DataFusion)", str(error))  # noqa: PT017  # the one engine that may
+    columns = zip(*answers(table, list(translated.values())), strict=True)
+    return dict(zip(translated, map(list, columns), strict=True))
 
 
 @pytest.mark.parametrize(("sql", "definition"), ACCEPTED)
 def test_accepted_conditions_are_what_they_are_by_definition(engine_answers, sql, definition):
+    if sql not in engine_answers:
+        pytest.skip("refused on DataFusion")
     assert engine_answers[sql] == [definition(SimpleNamespace(**row)) for row in ROWS]
 
 
-@pytest.mark.parametrize("engine", ENGINES[:3])
+@pytest.mark.parametrize("engine", [*ENGINES[:2], ENGINES[4]])
 def test_the_filter_keeps_the_rows_where_it_is_true(engine, request):
     table = request.getfixturevalue(f"{engine}_table")
     con = table.get_backend()
@@ -480,10 +567,32 @@ REFUSED = {
     "read_text('/etc/passwd') = s": "reads something other than the row",
     "read_csv('x.csv') = s": "reads something other than the row",
     # what can fail or differ
-    "CAST(s AS INTEGER) = 1": "a cast (CAST(s AS INT))",
-    "s::int = 1": "a cast",
-    "TRY_CAST(s AS INTEGER) = 1": "a cast",
     "'5'::int = i": "a cast",
+    "CAST(s AS TIMESTAMP) = at": "must cast to TEXT, BIGINT, DOUBLE, DATE or BOOLEAN alone",
+    "CAST(s AS DECIMAL(10, 2)) = d": "must cast to TEXT",
+    "CAST(s AS INT[]) = 1": "must cast to TEXT",
+    "CAST(at AS TEXT) = 'x'": "must not cast at, a timestamp, to TEXT on DuckDB",
+    "CAST(b AS BIGINT) = 1": "must not cast b, a boolean, to BIGINT on DuckDB",
+    "CAST(i AS DATE) = day": "must not cast i, an integer, to DATE on DuckDB",
+    "CAST(i * 0.5 AS BIGINT) = 1": "must not cast i * 0.5, which has decimal places",
+    "CAST(5 AS TEXT) = '5'": "must have a column in the place of 5",
+    "EXTRACT(century FROM day) = 20": "must extract year, quarter, month, day, isodow, hour alone",
+    "EXTRACT(year FROM i) = 20": "from a date or a timestamp, not from i, an integer",
+    "EXTRACT(year FROM DATE '2024-01-31') = 20": "must have a column in the place of",
+    "substring(s, 0, 1) = 'a'": "count the characters from 1",
+    "substring(s, -1) = 'a'": "whole numbers as the place and the length",
+    "substring(s, i) = 'a'": "whole numbers as the place and the length",
+    "substring(s, 1, 9999999) = 'a'": "whole numbers as the place and the length",
+    "substring(i, 1, 1) = 'a'": "substring on strings, not on i, an integer",
+    "replace(s, 'a', Name) = 'b'": "two string literals",
+    "replace(s, '', 'x') = 'b'": "the text to replace, which is not empty",
+    "replace(replace(s, 'a', '12345'), '1', '12345') = ''": "texts of more than 1,048,576 bytes",
+    "concat(s, i) = 'a1'": "concat on strings, not on i, an integer",
+    "fold(i) = 'a'": "fold on strings, not on i, an integer",
+    "fold('A') = 'a'": "must not fold strings without a column",
+    "fold(s, s) = 'a'": "the function fold",
+    "fold(fold(fold(s))) = 'a'": "must calculate less",
+    "casefold(s) = 'a'": "the function casefold",
     "TIME '12:00' = s": "a cast",
     "TIMESTAMP(3) '2024-01-01' = at": "a cast",
     "i / 2 = 1": "the operator / (i / 2): it can fail on a row",
@@ -495,15 +604,13 @@ REFUSED = {
     "i << 1 = 2": "bitwiseleftshift",
     "abs(i) = 1": "the function abs",
     "@i = 1": "the function abs",
-    "length(s) = 1": "only lower, upper, trim",
-    "substr(s, 1, 1) = 'a'": "the function substring",
+    "length(s) = 1": "only lower, upper, fold, trim",
     "log(i) = 1": "the function",
     "nonsense(i) = 1": "the function nonsense (NONSENSE(i))",
     "main.lower(s) = 'a'": "a nested value",
     "error('x')": "the function error",
     "if(b, i, 0) = 1": "the function",
     "nullif(i, 0) = 1": "the function nullif",
-    "extract(year FROM day) = 2024": "the function extract",
     "day + INTERVAL 1 DAY > at": "interval",
     "at AT TIME ZONE 'UTC' > at": "attimezone",
     "s ~ 'a'": "a regular expression",
@@ -540,7 +647,7 @@ REFUSED = {
     "i IN (j)": "list literals after IN, not j",
     "i IN ()": "list literals after IN, not nothing",
     "i IN (1, j + 1)": "list literals after IN, not j + 1",
-    "i IN s": "this form of in",
+    "i IN s": "where must have literals in parentheses after IN",
     "trim(s, 'x') = 'a'": "this form of trim",
     "trim(LEADING 'x' FROM s) = 'a'": "this form of trim",
     "lower(DISTINCT s) = 'a'": "distinct",
@@ -860,7 +967,7 @@ def test_what_untyped_text_is_read_as_is_said_without_a_look_at_the_rows(where, 
     columns = {"day": "string", "n": "string", "flag": "string", "sure": "date"}
     table = ibis.table(columns, name="nowhere")
     said = Condition.parse(where).translate(table, undeclared=["day", "n", "flag"]).note
-    assert (said is None) if says is None else (says in said and said.endswith("no other spelling meets it"))
+    assert (said is None) if says is None else (says in said and ": no other spelling meets it" in said)
 
 
 AS_TEXT = " by = and <>, and by < and > once it is stored as numbers"
@@ -889,6 +996,10 @@ def test_the_deepest_condition_compiles_with_stack_to_spare(duckdb_table, sqlite
         "i" + " * i" * 5 + " = 1",
         "i + 0.1 + 0.01 + 0.001 = 1",
         "lower(" * (DEEPEST - 4) + "s" + ")" * (DEEPEST - 4) + " = 'a'",
+        "substring(" * (DEEPEST - 4) + "s" + ", 1, 2)" * (DEEPEST - 4) + " = 'a'",
+        "concat(" * (DEEPEST - 4) + "s" + ", 'x')" * (DEEPEST - 4) + " = 'a'",
+        "extract(year FROM day) + extract(month FROM at) = 5",
+        "fold(fold(s)) = 'a'",
         "CASE WHEN " * 13 + "b" + " THEN b END" * 13,
         " OR ".join(["i = 7"] * 1000),
         "i IN (" + ", ".join(["7"] * 3000) + ")",
@@ -940,7 +1051,8 @@ class Grammar:
 
     def integer(self, depth):
         if depth <= 0:
-            return self.one_of("i", "j")
+            part = self.one_of("year", "quarter", "month", "day", "isodow")
+            return self.one_of("i", "j", "i", "j", f"extract({part} FROM {self.one_of('day', 'at')})")
         inner = [self.integer(depth - self.rng.randint(1, 3)) for _ in range(2)]
         small = self.one_of("2", "-999", "0.5", "100000")
         sign = self.one_of("+", "-", "*")
@@ -958,6 +1070,11 @@ class Grammar:
         inner = self.string(depth - 1)
         return self.one_of(
             f"{self.one_of('lower', 'upper', 'trim', 'ltrim', 'rtrim')}({inner})",
+            lambda: f"{self.one_of('lower', 'upper', 'trim', 'ltrim', 'rtrim')}({inner})",
+            lambda: f"substring({inner}, {self.rng.randint(1, 4)}, {self.rng.randint(0, 3)})",
+            lambda: f"replace({inner}, {self.one_of('a', 'é', '%', '😀', 'bc')!r}, {self.text()})",
+            lambda: f"concat({inner}, {self.text()}, {self.one_of('s', 'Name')})",
+            lambda: f"fold({inner})" if depth < 2 else inner,
             lambda: f"coalesce({inner}, {self.text()})",
             lambda: f"CASE WHEN {self.truth(depth - 1)} THEN {inner} WHEN b THEN {self.text()} END",
         )
@@ -1081,3 +1198,14 @@ def test_a_timestamp_of_sqlite_may_be_stored_without_its_time(where, kept, tmp_p
     options = {"name": "t", "user": "id", "item": "id", "domain": discreet.integers(0, 7), "where": where}
     counts = discreet.top_k(discreet.events(f"sqlite://{tmp_path / 't.db'}", **options), 8, 1, counts=1000).counts
     assert {count.item for count in counts if count.value} == kept
+
+
+@pytest.mark.parametrize("text", ["Preis IN EUR > 5", "5 < Preis IN EUR", "Preis IN EUR", "NOT Preis IN EUR"])
+def test_a_column_with_blanks_is_said_to_need_double_quotes(text):
+    table = ibis.table({"Preis in EUR": "float64"}, name="t")
+    told = (
+        "where must have literals in parentheses after IN, unlike Preis IN EUR; the name of a column with a space in it"
+    )
+    with pytest.raises(ValueError, match=told):
+        Condition.parse(text).translate(table)
+    assert Condition.parse('"Preis in EUR" > 5').translate(table).note is None

@@ -2,7 +2,8 @@
 
 The public domain and the condition decide the kind. The reading depends on the cell alone, not on the type that an
 engine inferred for its column, and it is exact or NULL: `7`, `7.0` and the text `07` are the integer 7, and `7.5` is
-not an integer. As text, a number is its digits; a float that is not whole or not below 2^53 in size has no text.
+not an integer. The formats that a caller states (`formats.py`) rewrite text first. As text, a number is its digits; a
+float that is not whole or not below 2^53 in size has no text.
 
 A column of a pandas frame or of several Parquet files has no declared type, and an inferred type would follow from
 rows. Such a column is a structure with a field for each kind of value. A cell fills the field of its kind: text in
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 LARGEST_EXACT = 2**53 - 1
 """The largest whole number below which no two whole numbers are the same float."""
+
+LONGEST_TEXT = 2**16
+"""Maximum number of bytes of a text that functions of text take; a longer one is NULL to them."""
 
 _MONTH_DAYS = r"(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8])"
 _LEAP_YEAR = r"([0-9]{2}(0[48]|[2468][048]|[13579][26])|(0[48]|[2468][048]|[13579][26])00)"
@@ -126,11 +130,13 @@ def has_reading(dialect: Dialect, column: Any, kind: str) -> bool:
 def _read(dialect: Dialect, column: Any, kind: str) -> Any | None:
     """Return a column read as a kind, or None if its type has no values of the kind."""
     if dialect.cell_readers is not None:
-        return dialect.cell_readers[kind](column)
+        return dialect.cell_readers[kind](column, dialect.formats)
     if not is_untyped(column.type()):
         if column.type().is_string() and kind != "string":
+            if not dialect.parses_text:
+                return None
             # PostgreSQL has no regular expressions on text with a nondeterministic collation.
-            column = dialect.drop_collation(column)
+            column = dialect.formats.respell_column(dialect.drop_collation(column), kind, dialect.text_end)
         return _READ[kind](dialect, column)
     import ibis
 
@@ -151,7 +157,8 @@ def _read(dialect: Dialect, column: Any, kind: str) -> Any | None:
         SECOND_NUMBER: [_read_second_number(dialect, each) for each in (clock, point)],
     }
     # Text comes last because its patterns are slowest.
-    return ibis.coalesce(*typed[kind], _READ[kind](dialect, text))
+    spelled = dialect.formats.respell_column(text, kind, dialect.text_end)
+    return ibis.coalesce(*typed[kind], _READ[kind](dialect, spelled))
 
 
 def is_untyped(dtype: Any) -> bool:
@@ -166,6 +173,14 @@ def is_missing(column: Any) -> Any:
     return column.isnull()
 
 
+def is_spelled(dialect: Dialect, text: Any, kind: str) -> Any:
+    """Return an expression that is true if a text spells a value of the kind in the formats of the dialect."""
+    import ibis
+
+    respelled = dialect.formats.respell_column(text, kind, dialect.text_end)
+    return ibis.coalesce(_is_spelling(dialect, respelled, kind), ibis.literal(False))
+
+
 def _is_spelling(dialect: Dialect, text: Any, kind: str) -> Any:
     """Return an expression that is true if the whole text spells a value of the kind."""
     pattern = MOMENT if kind == SECOND_NUMBER else SPELLINGS[kind]
@@ -176,7 +191,7 @@ def null_unless(condition: Any, value: Any) -> Any:
     """Return a value in rows where a condition holds, and NULL in others."""
     import ibis
 
-    return ibis.cases((condition, value), else_=ibis.null(value.type()))
+    return ibis.cases((condition, value), else_=ibis.null(value.type().copy(nullable=True)))
 
 
 def _read_text(dialect: Dialect, column: Any) -> Any | None:
@@ -214,7 +229,7 @@ def _read_integer(dialect: Dialect, column: Any) -> Any | None:
     if not dtype.is_string():
         return None
     digits = column.re_extract(f"^{SPELLINGS['integer']}{dialect.text_end}", 1)
-    return digits.try_cast("int64") if dialect.has_try_cast else _to_integer(dialect, digits.cast("decimal"))
+    return digits.try_cast("int64") if dialect.has_try_cast else _to_integer(dialect, digits.cast(dialect.digits_type))
 
 
 def _to_integer(dialect: Dialect, number: Any) -> Any:
@@ -226,10 +241,9 @@ def _to_integer(dialect: Dialect, number: Any) -> Any:
         return null_unless(back == number, nearest)
     # A cast out of range would fail here, so CASE evaluates it for fitting numbers only.
     if number.type().is_floating():
-        inside = number.between(-LARGEST_EXACT, LARGEST_EXACT)
-        return null_unless(
-            inside, null_unless(number == number.clip(-LARGEST_EXACT, LARGEST_EXACT).floor(), number.cast("int64"))
-        )
+        # DataFusion takes -0.0 for less than 0.0.
+        is_whole = (number - number.floor()).abs() == 0
+        return null_unless(number.between(-LARGEST_EXACT, LARGEST_EXACT), null_unless(is_whole, number.cast("int64")))
     return null_unless(number.between(-(2**63), 2**63 - 1), null_unless(number % 1 == 0, number.cast("int64")))
 
 

@@ -12,15 +12,32 @@ from functools import partial
 from typing import Any
 
 from discreet.errors import InvalidTypeError, redact_url
+from discreet.sources.discovered import FOLD
 from discreet.sources.events.cells import is_untyped, read_cell
-from discreet.sources.events.check_report import Check, DateText, Frequent, GroupCheck, NearMatch, OtherColumn
+from discreet.sources.events.check_losses import (
+    count_if,
+    fetch,
+    fetch_counts,
+    find_dates,
+    find_encoding,
+    find_groups,
+    find_values,
+    list_spellings,
+    respell_items,
+    suggest_decoding,
+)
+from discreet.sources.events.check_report import Check, Frequent, GroupCheck, Loss, NearMatch, OtherColumn
 from discreet.sources.events.connect import Opened, open_table
+from discreet.sources.events.csv_files import USUAL
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
 from discreet.sources.events.domain import DOMAIN, ListedDomain, find_list_column
 from discreet.sources.events.engine import EngineError, ask
 from discreet.sources.events.lookup import read_matching
+from discreet.sources.events.periods import PeriodColumn
 from discreet.sources.events.ranges import Integers
+from discreet.sources.events.row_expressions import RowExpression
 from discreet.sources.events.table import EventTable, TableParts
+from discreet.sources.events.unlisted import unify_spellings
 
 FEW = 5
 """Number of examples of each finding, which fit on one line of the report."""
@@ -31,14 +48,6 @@ _TRIED = 100
 _NO_TEXT = "(no text)"
 _SPACES = (" ", "\t", "\u00a0")
 _PLACEHOLDERS = ("", "null", "none", "nan", "n/a", "na", "nil", "-", "unknown", "undefined", "anonymous")
-_YEAR = r"([0-9]{4}|[0-9]{2})([ T,].*)?$"
-_ORDERS = {
-    "day": rf"^(1[3-9]|2[0-9]|3[01])[./-][0-9]{{1,2}}[./-]{_YEAR}",
-    "month": rf"^[0-9]{{1,2}}[./-](1[3-9]|2[0-9]|3[01])[./-]{_YEAR}",
-    "day or month": rf"^[0-9]{{1,2}}[./-][0-9]{{1,2}}[./-]{_YEAR}",
-    "year, but without hyphens,": r"^[0-9]{4}[./][0-9]{1,2}[./][0-9]{1,2}([ T,].*)?$",
-}
-"""Patterns of dates that are not read, by their first part; a number beyond 12 tells a day from a month."""
 
 
 def check_events(source: Any) -> Check:
@@ -110,19 +119,11 @@ class _Inspection:
             there = fetch_counts(opened, table, gaps=count_if(user.isnull()), users=user.count(), items=item.count())
             unreadable = rows - there["gaps"] - there["users"]
         kept, domain, split = counted["kept"], self._parts.domain, self._parts.split
-        value_texts: list[Frequent] = []
-        if counted.get("without_value") and self._is_text(self._reading.columns["value"]):
-            cells = self._parts.kept[self._reading.columns["value"]]
-            texts = self._parts.kept.filter(read_cell(self._dialect, cells, "float").isnull())
-            texts = texts.select(value=read_cell(self._dialect, cells, "string"))
-            value_texts = find_frequent(self._opened, texts.filter(texts.value.notnull()), "value")
         where_values: dict[str, list[Frequent]] = {}
         if rows and not kept:
             where_values = {name: self._list_frequent(self._opened.table, name, 3) for name in self._where_columns}
         users = self._laid.filter(self._laid.user.notnull())
         placeholders = users.filter(users.user.strip().lower().isin(_PLACEHOLDERS))
-        dated = [self._reading.columns["item"]] if self._reading.kind == "date" else []
-        dated += [*self._where_columns, *([] if split is None else split.groups.columns)]
         groups = None
         if split is not None:
             every, events = len(split.groups.keys), self._parts.kept
@@ -132,48 +133,73 @@ class _Inspection:
             outside = {by.spelling: self._list_frequent(some, by.column) for by, some in strangers}
             groups = GroupCheck(kept - found["n"], every - found["groups"], every, outside)
         # All rows with a user and an item count if the items are to be found.
-        items = {"rows_inside": counted["usable"]}
+        found_items: dict[str, Any] = {"rows_inside": counted["usable"]}
+        if domain is not None:
+            found_items = inspect_items(self._parts, self._laid, domain)
+        elif self._reading.kind == "string" and self._dialect.fold is not None:
+            found_items["rows_near"], found_items["near"] = self._find_spellings()
+        remedy = found_items.pop("remedy", {})
+        lost = self._find_losses(counted, found_items.get("rows_outside", 0), remedy)
+        if unreadable:
+            lost.insert(0, find_encoding(unreadable, rows))
         return Check(
             rows=rows,
             rows_kept=kept,
+            has_where=bool(self._where_columns),
             rows_unreadable=unreadable,
             users=counted["users"],
             rows_without_user=counted["without_user"],
             rows_without_item=counted["without_item"],
             rows_without_value=counted.get("without_value"),
-            value_texts=value_texts,
             placeholder_users=find_frequent(self._opened, placeholders, "user"),
             kind=self._reading.kind,
             rows_of_other_kind=counted["other_kind"],
             d=None if domain is None else domain.d,
-            dates=[each for column in dict.fromkeys(dated) for each in self._find_dates(column)],
+            lost=[each for each in lost if each.rows],
             where_values=where_values,
             groups=groups,
-            **(items if domain is None else inspect_items(self._parts, self._laid, domain)),
+            **found_items,
         )
 
-    def _find_dates(self, column: str) -> list[DateText]:
-        """Return the texts of a column that look like dates with another part first, none if it is not text."""
-        if not self._is_text(column):
-            return []
-        table = self._opened.table
-        texts = table.select(value=read_cell(self._dialect, table[column], "string"))
-        tests = {f"order{i}": texts.value.re_search(pattern) for i, pattern in enumerate(_ORDERS.values())}
-        asked = {name: count_if(test) for name, test in tests.items()}
-        examples = {f"example_{name}": texts.value.max(where=test) for name, test in tests.items()}
-        [found] = fetch(self._opened, texts.aggregate(**asked, **examples))
-        day, month, either, year = (int(found[f"order{i}"] or 0) for i in range(len(_ORDERS)))
-        orders, told = list(_ORDERS), []
-        if either:
-            place = 0 if day and not month else 1 if month and not day else 2
-            told.append(DateText(column, either, found[f"example_order{place}"], orders[place]))
-        if year:
-            told.append(DateText(column, year, found["example_order3"], orders[3]))
-        return told
+    def _find_spellings(self) -> tuple[int, list[NearMatch]]:
+        """Count the rows of items that fold to the same as a more frequent one, and return a few of these items."""
+        import ibis
 
-    def _is_text(self, column: str) -> bool:
-        dtype = self._opened.table[column].type()
-        return column in self._opened.undeclared or dtype.is_string() or is_untyped(dtype)
+        rows = self._reading.drop_gaps(self._laid)
+        counted = rows.group_by("item").agg(n=rows.count())
+        text = self._dialect.text_of_key(counted.item, is_text=True)
+        items = counted.mutate(found=text, folded=self._dialect.group_key(unify_spellings(self._dialect, text, FOLD)))
+        alike = ibis.window(group_by="folded", order_by=[ibis.desc(items.n), items.item])
+        ranked = items.mutate(place=ibis.row_number().over(alike), listed=items.found.first().over(alike))
+        others = ranked.filter(ranked.folded.notnull() & (ranked.place > 0))
+        found = fetch_counts(self._opened, others, n=others.n.sum())["n"]
+        few = others.order_by([ibis.desc(others.n), others.item]).limit(FEW).select("found", "listed", "n")
+        near = fetch(self._opened, few) if found else []
+        return found, [NearMatch(row["found"], row["listed"], int(row["n"])) for row in near]
+
+    def _find_losses(self, counted: dict[str, int], rows_outside: int, respelled: dict[str, str]) -> list[Loss]:
+        """Return the rows left out by each cause but their encoding; `respelled` mends items in another spelling."""
+        parts, opened, columns, kept = self._parts, self._opened, self._reading.columns, counted["kept"]
+        looked_at = [columns["item"]] if self._reading.kind == "date" else []
+        looked_at += self._where_columns
+        if parts.split is not None:
+            looked_at += [by.column for by in parts.split.groups.by if not isinstance(by, PeriodColumn)]
+        needed = [] if parts.during is None else [parts.during]
+        lost = [
+            find_dates(opened, opened.table, column, column in needed)
+            for column in dict.fromkeys([*needed, *looked_at])
+            if opened.holds_text(column)
+        ]
+        if counted.get("without_value"):
+            is_text = opened.holds_text(columns["value"])
+            plain = Loss("value", columns["value"], counted["without_value"], kept)
+            lost.append(find_values(opened, parts.kept, columns["value"]) if is_text else plain)
+        lost.append(Loss("user", columns["user"], counted["without_user"], kept))
+        laid = self._laid
+        remedies = suggest_decoding(opened, laid.select(value=laid.spelled), rows_outside)
+        remedies = remedies or ((respelled,) if respelled else ())
+        lost.append(Loss("item", parts.item, counted["without_item"] + rows_outside, kept, remedies))
+        return [*lost, *([] if parts.split is None else find_groups(opened, parts.kept, parts.split))]
 
     def _list_frequent(self, rows: Any, column: str, most: int = FEW) -> list[Frequent]:
         """Return the most frequent values of a column as text, also numbers that can be no items."""
@@ -209,7 +235,7 @@ def inspect_items(parts: TableParts, laid: Any, domain: Integers | ListedDomain)
         keys = domain.table.select(key=parts.reading.dialect.group_key(domain.table.item))
         joined = marked.left_join(keys, marked.item == keys.key)
         marked = joined.select(marked.item, marked.spelled, marked.n, listed=joined.key.notnull())
-    touched = ask(parts.opened.engine, "checking the items", marked.cache)
+    touched = ask(parts.opened.engine, "checking the items", lambda: parts.opened.dialect.cache(marked))
     try:
         opened, inside, dialect = parts.opened, touched.listed, parts.reading.dialect
         counted = fetch_counts(
@@ -230,6 +256,8 @@ def inspect_items(parts: TableParts, laid: Any, domain: Integers | ListedDomain)
             rows_alike, alike = _find_near(opened, outside, domain, lambda text: read_cell(dialect, text, "integer"))
         listed = domain.table.select(item=domain.table.item, key=dialect.group_key(domain.table.item))
         items = touched.filter(inside)
+        searched = _search_file(parts, outside)
+        column = searched.pop("column", "")
         never = listed.anti_join(items, listed.key == items.item).select("item").order_by("item").limit(FEW)
         return {
             **found,
@@ -238,7 +266,8 @@ def inspect_items(parts: TableParts, laid: Any, domain: Integers | ListedDomain)
             "near": near,
             "rows_alike": rows_alike,
             "alike": alike,
-            **_search_file(parts, outside),
+            "remedy": _respell(parts, outside, domain, column) if rows_near else {},
+            **searched,
         }
     finally:
         # The engine may have closed the connection, and the text of its error is private.
@@ -268,6 +297,29 @@ def _find_near(
     return rows, [NearMatch(row["found"], row["listed"], int(row["n"])) for row in few]
 
 
+def _respell(parts: TableParts, outside: Any, domain: ListedDomain, column: str) -> dict[str, str]:
+    """Return the arguments by which most rows outside have an item of the domain, none if no spelling mends a row.
+
+    `column` is the column of the domain's file. A spelling that makes one item of several in the domain is no remedy.
+    """
+    opened, dialect, most, remedy = parts.opened, parts.opened.dialect, 0, dict[str, str]()
+    text = domain.table.item.cast("string")
+    for rule, form in list_spellings(dialect).items() if domain.kind == "string" else ():
+        respell = partial(unify_spellings, dialect, spelling=rule)
+        rows, _ = _find_near(opened, outside, domain, respell)
+        if rows <= most:
+            continue
+        listed = domain.table.select(text=dialect.group_key(text), respelled=dialect.group_key(respell(text)))
+        counts = fetch_counts(
+            opened, listed, changed=count_if(listed.text != listed.respelled), different=listed.respelled.nunique()
+        )
+        if counts["different"] == domain.d:
+            label = "label" if domain.labelled else None
+            spelled = column if counts["changed"] else ""
+            most, remedy = rows, respell_items(parts.item, spelled, label, parts.domain_file, form)
+    return remedy
+
+
 def _fold(text: Any) -> Any:
     """Return a text in lower case and without spaces."""
     folded = text.lower()
@@ -288,11 +340,16 @@ def _search_file(parts: TableParts, outside: Any) -> dict[str, Any]:
     folded = outside.mutate(spelled=_fold(outside.spelled)).group_by("spelled").agg(n=outside.n.sum())
     tried = [each.value for each in _list_outside(parts.opened, folded, _TRIED)]
     wanted = pa.table({"value": pa.array(tried, pa.string())})
-    opened = open_table(parts.domain_file, None, "domain", csv_format=parts.opened.csv_format)
+    opened = open_table(parts.domain_file, None, "domain", csv_format=parts.opened.list_formats.get("domain", USUAL))
     columns = []
     try:
+        raw = list(opened.table.columns)
         given = find_list_column(opened, parts.domain_file.column, parts.reading.columns["item"], DOMAIN)
-        for name in [name for name in opened.table.columns if name != given] if tried else []:
+        # An expression is a column of its own, and the columns that it reads are no other ones.
+        column = parts.domain_file.column
+        made = None if column is None else RowExpression.parse(DOMAIN.argument, column)
+        read = {given} if made is None else {given, *made.list_columns(raw)}
+        for name in [name for name in raw if name not in read] if tried else []:
             texts = opened.table.select(value=_fold(read_cell(DUCKDB, opened.table[name], "string"))).distinct()
             # A column that the caller did not name may be in another encoding, and is then passed over.
             with suppress(EngineError):
@@ -305,7 +362,7 @@ def _search_file(parts: TableParts, outside: Any) -> dict[str, Any]:
     finally:
         opened.close()
     header = "".join(given.lower().split())
-    return {"other_columns": columns, "header_item": given if header in tried else None}
+    return {"column": given, "other_columns": columns, "header_item": given if header in tried else None}
 
 
 def find_frequent(opened: Opened, rows: Any, column: str, most: int = FEW) -> list[Frequent]:
@@ -319,23 +376,3 @@ def list_first(opened: Opened, counted: Any, most: int) -> list[Frequent]:
 
     rows = fetch(opened, counted.order_by([ibis.desc(counted.n), counted.value]).limit(most))
     return [Frequent(_NO_TEXT if row["value"] is None else str(row["value"]), int(row["n"])) for row in rows]
-
-
-def count_if(condition: Any) -> Any:
-    """Return the expression that counts the rows in which a condition holds."""
-    return condition.ifelse(1, 0).sum()
-
-
-def fetch_counts(opened: Opened, table: Any, **asked: Any) -> dict[str, int]:
-    """Return aggregates of a table by name, 0 for those that are NULL because there are no rows."""
-    [found] = fetch(opened, table.aggregate(**asked))
-    return {name: int(count or 0) for name, count in found.items()}
-
-
-def fetch(opened: Opened, expression: Any) -> list[dict[str, Any]]:
-    """Return the rows of a small result."""
-    backend = opened.table.get_backend()
-    rows: list[dict[str, Any]] = ask(
-        opened.engine, "checking the rows", lambda: backend.to_pyarrow(expression).to_pylist()
-    )
-    return rows

@@ -5,17 +5,32 @@ The report shows private rows: do not publish it. `Check` holds the findings, pr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from discreet.text import align_columns, printable, shorten
+from discreet.text import align_columns, make_html_view, printable, render_html, shorten
 
 WARNING = "NOT private, for the data holder alone: this is read off the rows, and must not be published"
 _WIDTH = 40
 """Maximum characters of a quoted value, so that several fit on one line."""
 
-_MENDING = " (docs/check.md shows how)"
+_MENDING = ", blanks inside by replace(ITEM, '  ', ' ') in the place of the item, others in a clean copy of the table"
+_FINE = "Nothing stands out."
+
+_PAGE = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><title>Check</title>'
+    "{% for title, part in parts.items() %}<h2>{{ title }}</h2>{{ part | safe }}{% endfor %}</html>"
+)
+_BARS = (
+    "<table><tr><th>left out, by cause</th><th>share</th><th></th><th>rows</th><th>mended by</th></tr>"
+    "{% for each in lost %}<tr><td>{{ each.title }}</td><td>{{ each.share }}</td>"
+    # Browsers colour a meter by the distance from its optimum: few rows left out are green, most of them red.
+    '<td><meter min="0" max="1" low="0.05" high="0.5" optimum="0" value="{{ each.rows / each.of }}">{{ each.share }}'
+    "</meter></td><td>{{ '{:,} of {:,}'.format(each.rows, each.of) }}</td><td>{{ each.remedy }}</td></tr>{% endfor %}"
+    "</table>"
+)
+"""The table of the causes; a row may have several, so that shares need not add up to all rows left out."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,21 +46,63 @@ class Frequent:
 
 @dataclass(frozen=True, repr=False)
 class NearMatch:
-    """An item of the events that would equal an item of the domain if both were spelled alike."""
+    """An item of the events that would equal an item of the domain if both were spelled alike.
+
+    If items are to be found, `listed` is a more frequent item of the events.
+    """
 
     found: str
     listed: str
     rows: int
 
 
-@dataclass(frozen=True, repr=False)
-class DateText:
-    """A column of text that looks like dates in a form that is not read; `order` names the part that comes first."""
+CAUSES = {
+    "encoding": "not text in its encoding",
+    "date": "no date in its spelling",
+    "value": "no number in its spelling",
+    "user": "no user",
+    "item": "no listed item",
+    "group": "no listed group",
+}
+"""The causes by which rows are left out, in words."""
 
+
+@dataclass(frozen=True, repr=False)
+class Loss:
+    """Rows that a release leaves out by one cause.
+
+    Attributes
+    ----------
+    cause
+        One of `CAUSES`.
+    column
+        The column, or the period of one, as the caller named it; "" if the cause is about the file.
+    rows, of
+        The rows left out, and the rows that were looked at. A row may have several causes.
+    remedies
+        The arguments of `events` that mend it, from a fixed list: alternatives that read as many rows, or none.
+    """
+
+    cause: str
     column: str
     rows: int
-    example: str
-    order: str
+    of: int
+    remedies: tuple[dict[str, str], ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The cause in words, with its column."""
+        return f"{CAUSES[self.cause]}{f' in {_show(self.column)}' if self.column else ''}"
+
+    @property
+    def share(self) -> str:
+        """The share of the rows as a text, such as "48.5%"."""
+        return f"{100 * self.rows / self.of:.1f}%"
+
+    @property
+    def remedy(self) -> str:
+        """The arguments that mend it as Python spells them, "" if there are none."""
+        return " or ".join(", ".join(f"{name}={value!r}" for name, value in each.items()) for each in self.remedies)
 
 
 @dataclass(frozen=True, repr=False)
@@ -85,14 +142,14 @@ class Check:
     ----------
     rows, rows_kept
         Rows read, and rows of these that `where` keeps; the other fields are about the rows kept.
+    has_where
+        True if the source has a condition; not in the JSON.
     rows_unreadable
         Rows of a text file whose user or item is not valid text, most often because of another encoding.
     users
         The number of distinct users.
     rows_without_user, rows_without_item, rows_without_value
         Rows that are dropped because a cell is missing; the last is None without `value`.
-    value_texts
-        The most frequent texts of the value column that are no numbers, such as "17,29".
     placeholder_users
         Text that stands for no user, such as an empty one or "null": all rows of one text count as one person.
     rows_inside
@@ -105,15 +162,16 @@ class Check:
     rows_outside, items_outside, outside
         Rows and items outside the domain, and the most frequent few.
     rows_near, near
-        Rows that would be inside if case and spaces were ignored, and a few of their items.
+        Rows that would be inside if case and spaces were ignored, and a few of their items. If items are to be found,
+        rows that would then be of a more frequent item.
     rows_alike, alike
         Rows that would be inside if items were whole numbers and not text, and a few of their items.
     other_columns
         Columns of the domain's file with most of the items that the given column lacks.
     header_item
         The header of the domain's file if events have an item of that name: the file may have no header.
-    dates
-        Columns of text that look like dates in another form than 2026-01-31.
+    lost
+        The rows that are left out by each cause, and the arguments that mend it. No text of a row is in them.
     where_values
         The most frequent values of the columns of the condition, if it keeps no row.
     groups
@@ -127,7 +185,6 @@ class Check:
     rows_without_user: int
     rows_without_item: int
     rows_without_value: int | None
-    value_texts: list[Frequent] = field(default_factory=list)
     placeholder_users: list[Frequent]
     rows_inside: int
     kind: str
@@ -144,9 +201,10 @@ class Check:
     alike: list[NearMatch] = field(default_factory=list)
     other_columns: list[OtherColumn] = field(default_factory=list)
     header_item: str | None = None
-    dates: list[DateText] = field(default_factory=list)
+    lost: list[Loss] = field(default_factory=list)
     where_values: dict[str, list[Frequent]] = field(default_factory=dict)
     groups: GroupCheck | None = None
+    has_where: bool = False
 
     @property
     def is_noise(self) -> bool:
@@ -161,12 +219,17 @@ class Check:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the check as JSON values."""
-        return {"private": False, **asdict(self), "is_noise": self.is_noise, "advice": self.advice}
+        found = {name: value for name, value in asdict(self).items() if name != "has_where"}
+        return {"private": False, **found, "is_noise": self.is_noise, "advice": self.advice}
+
+    def _repr_html_(self) -> str:
+        body = render_html(_BARS, lost=self.lost) if self.lost else ""
+        return make_html_view(f"{WARNING}.", body, self.advice or [_FINE])
 
     def __str__(self) -> str:
         figures: dict[str, int | None] = {
             "rows read": self.rows,
-            "rows kept by where": self.rows_kept,
+            "rows kept by where": self.rows_kept if self.has_where else None,
             "users": self.users,
             "rows without user": self.rows_without_user,
             "rows without item": self.rows_without_item,
@@ -182,10 +245,16 @@ class Check:
                 "items of the domain never touched": self.items_untouched,
                 "rows inside but for case and spaces": self.rows_near,
             }
+        elif self.rows_near:
+            figures |= {"rows of another item but for case and spaces": self.rows_near}
         if self.groups is not None:
             figures |= {"rows of no listed group": self.groups.rows_outside, "groups without rows": self.groups.empty}
         table = [(name, f"{figure:,}") for name, figure in figures.items() if figure is not None]
         lines = [f"{WARNING}.", *(f"  {line}" for line in align_columns(table, numbers=True))]
+        if self.lost:
+            causes = [(each.title, f"{each.rows:,}", each.share, each.remedy) for each in self.lost]
+            lines += ["Left out, by cause (a row may have several):"]
+            lines += [f"  {line}".rstrip() for line in align_columns(causes)]
         if self.outside:
             lines.append(f"Most frequent outside the domain: {_join(self.outside)}")
         if self.untouched:
@@ -193,8 +262,14 @@ class Check:
         for column, values in (self.groups.outside if self.groups else {}).items():
             if values:
                 lines.append(f"Most frequent in {_show(column)} and in no group: {_join(values)}")
-        advice = self.advice or ["Nothing stands out."]
+        advice = self.advice or [_FINE]
         return "\n".join([*lines, "What to change:", *(f"- {each}" for each in advice)])
+
+
+def make_page(checks: Mapping[str, Check]) -> str:
+    """Return checks by title as a page of HTML, with the share of each cause as a bar."""
+    parts = {title: check._repr_html_() for title, check in checks.items()}
+    return render_html(_PAGE, parts=parts)
 
 
 def _advise(check: Check) -> Iterator[str]:
@@ -202,13 +277,16 @@ def _advise(check: Check) -> Iterator[str]:
         yield "The table has no rows: is it the right file, pattern or table?"
     elif check.rows_unreadable:
         yield (
-            f"{_share(check.rows_unreadable, check.rows)} cannot be read and are dropped: is the file in utf-8? If "
-            "not, say its encoding, such as 'latin-1'"
+            f"{_share(check.rows_unreadable, check.rows)} cannot be read and are dropped: is the file in the encoding "
+            "that was said, by default utf-8? If not, say its encoding, such as 'latin-1'"
         )
     elif not check.rows_kept:
         held = [f"{_show(column)} holds {_join(values)}" for column, values in check.where_values.items() if values]
         compared = f" Compare it with what its columns hold most: {'; '.join(held)}" if held else ""
-        yield f"where keeps none of {check.rows:,} rows.{compared}"
+        if check.has_where:
+            yield f"where keeps none of {check.rows:,} rows.{compared}"
+        else:
+            yield f"None of {check.rows:,} rows is in the period: have its events arrived?"
     if check.rows_without_user:
         yield (
             f"{_share(check.rows_without_user, check.rows_kept)} have no user and are dropped: if people are behind "
@@ -223,17 +301,26 @@ def _advise(check: Check) -> Iterator[str]:
         yield f"{_share(check.rows_without_item, check.rows_kept)} have no item and are dropped"
     if check.rows_without_value:
         lost = f"{_share(check.rows_without_value, check.rows_kept)} have no number as value and are dropped"
-        form = "numbers are written like 1234.5, without unit or decimal comma"
-        yield f"{lost}, such as {_join(check.value_texts[:2])}: {form}" if check.value_texts else lost
+        yield lost + "".join(
+            f": {each.remedy} reads them" for each in check.lost if each.cause == "value" and each.remedies
+        )
     if check.rows_of_other_kind:
         lost = _share(check.rows_of_other_kind, check.rows_kept)
         yield f"{lost} have an item that is no {check.kind} and are dropped"
-    if check.rows_near:
+    if check.rows_near and check.d is None:
         first = check.near[0]
         yield (
+            f"{_share(check.rows_near, check.rows_kept)} are of items that differ from a more frequent one in case or "
+            f"in spaces at the ends, such as {_show(first.found)} beside {_show(first.listed)}: spelling='fold' in "
+            "discreet.discovered, --spelling fold on the command line, makes one item of them"
+        )
+    elif check.rows_near:
+        first = check.near[0]
+        respelled = next((each.remedy for each in check.lost if any("item" in one for one in each.remedies)), "")
+        yield (
             f"{_count_rows(check.rows_near)} would be inside the domain if case and spaces were ignored, such as "
-            f"{_show(first.found)}, which the domain has as {_show(first.listed)}: spell both alike"
-            f"{_MENDING}"
+            f"{_show(first.found)}, which the domain has as {_show(first.listed)}: "
+            f"{f'{respelled} spells both alike' if respelled else f'spell both alike{_MENDING}'}"
         )
     if check.rows_alike:
         first = check.alike[0]
@@ -259,12 +346,13 @@ def _advise(check: Check) -> Iterator[str]:
             f"{_share(check.rows_outside, check.rows_kept)} are of items outside the domain and are dropped: is it the "
             "right list, and the right column?"
         )
-    for each in check.dates:
-        yield (
-            f"{_count_rows(each.rows)} of {_show(each.column)} look like dates with the {each.order} first, such as "
-            f"{_show(each.example)}: only dates like 2026-01-31 are read, and all others are missing to a condition, a "
-            f"period or a domain of dates{_MENDING}"
-        )
+    for each in check.lost:
+        if each.cause == "date":
+            mended = f": {each.remedy} reads them" if each.remedies else ": date_format says how they are spelled"
+            yield (
+                f"{_share(each.rows, each.of)} have a date in {_show(each.column)} that is not read, and is missing to "
+                f"a condition, a period or a domain of dates{mended}"
+            )
     groups = check.groups
     if groups is None:
         return

@@ -10,17 +10,18 @@ import os
 import re
 import uuid
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError, quote
+from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraError, quote, suggestion
 from discreet.sources.events.csv_files import DELIMITERS, USUAL, CsvFormat
 from discreet.sources.events.dialects.base import SENT_TYPES, Dialect, dialect_named, dialect_of
 from discreet.sources.events.dialects.duckdb import connect_in_memory
 from discreet.sources.events.engine import EngineError, ask
+from discreet.sources.events.formats import USUAL_FORMATS, Formats
 from discreet.sources.events.location import (
     Location,
     TableName,
@@ -34,41 +35,74 @@ if TYPE_CHECKING:
     from discreet.sources.events.frames import FrameColumn
 
 
+_REFUSALS = (
+    (
+        r"password authentication failed|no password supplied|Access denied for user|role \".*\" does not exist",
+        "answers at {server}, and refuses this user or password: correct {argument}",
+    ),
+    (
+        r"database \".*\" does not exist|Unknown database",
+        "answers at {server}, and has no database of this name: correct {argument}",
+    ),
+    (
+        r"Is the server running|Connection refused|resolve host|Can't connect|time(d )?out",
+        "does not answer at {server}: try again later, or correct {argument}",
+    ),
+)
+"""Patterns of the errors of drivers, and sentences that show no part of such an error, which may hold a password."""
+
+
 @dataclass(eq=False, repr=False)
 class Opened:
     """An open ibis table and its engine.
 
     Attributes
     ----------
-    table, engine
-        The ibis table, and the name of its engine in messages.
+    events, engine
+        The ibis table as it was opened, and the name of its engine in messages.
     undeclared
         The columns without a declared type: each cell is read as the kind of value that it is compared with.
     is_text
         True if the table is a text file, whose header may be a private row.
     is_pandas
         True if the table is a pandas frame.
-    csv_format
-        The caller's settings for CSV files.
+    list_formats
+        The caller's settings for public lists in CSV files, by the name of the list: "domain" or "groups".
+    formats
+        The formats of dates and numbers in text.
+    doubts
+        Warnings about the public lists.
     csv_rows
         The streams of rows of a private CSV file; they count the rows that they left out.
     cleanup
         The functions that `close` calls, last one first.
+    table, derive
+        The table with a column for each row expression, and the function that adds these columns.
+    notes
+        How these expressions read columns without a declared type.
     """
 
-    table: Any
+    events: Any
     engine: str
     undeclared: frozenset[str] = frozenset()
     is_text: bool = False
     is_pandas: bool = False
-    csv_format: CsvFormat = USUAL
+    list_formats: Mapping[str, CsvFormat] = field(default_factory=dict)
+    formats: Formats = USUAL_FORMATS
+    doubts: list[str] = field(default_factory=list)
     csv_rows: list[CsvRows] = field(default_factory=list)
     cleanup: list[Callable[[], None]] = field(default_factory=list)
+    table: Any = field(init=False)
+    derive: Callable[[Any], Any] = lambda table: table
+    notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.table = self.events
 
     @cached_property
     def dialect(self) -> Dialect:
-        """The dialect of the engine."""
-        return dialect_of(self.table)
+        """The dialect of the engine, with the formats of text."""
+        return replace(dialect_of(self.table), formats=self.formats)
 
     def adopt(self, rows: Any) -> Any:
         """Send a public Arrow table to the engine, and return it as an ibis table that lasts until `close`."""
@@ -90,6 +124,22 @@ class Opened:
         view = ask(self.engine, "sending the domain", lambda: backend.create_view(name, local))
         self.cleanup.append(lambda: (backend.drop_view(name), local)[0])
         return view
+
+    def holds_text(self, column: str) -> bool:
+        """Return True if a column has no declared type, or is declared as text."""
+        return column in self.undeclared or bool(self.table[column].type().is_string())
+
+    def check_formats(self, columns: Collection[str]) -> None:
+        """Raise if formats were given, and none of the columns that are used can hold text on this engine."""
+        for argument in self.formats.given():
+            if self.dialect.text_bytes is None:
+                raise InvalidValueError(
+                    f"{argument} must be left out on {self.engine}: discreet does not know how it reads text"
+                )
+            if not any(self.holds_text(name) for name in self.table.columns if name in columns):
+                raise InvalidValueError(
+                    f"{argument} must be left out where no column that is used holds text: their types are declared"
+                )
 
     def close(self) -> None:
         """Drop everything that opening made, without reporting a failure."""
@@ -137,7 +187,7 @@ def open_table(
         return _open_relation(given, wanted, argument)
     if package == "ibis" and hasattr(given, "columns"):
         backend = ask("ibis", f"finding the engine of {argument}", given.get_backend)
-        dialect = dialect_named(backend.name)
+        dialect = dialect_of(given)
         if dialect.declare_types is not None and wanted is not None:
             table, undeclared = dialect.declare_types(backend, given)
             return Opened(table, backend.name, undeclared)
@@ -146,8 +196,15 @@ def open_table(
         ibis, view, session = _import_ibis(), _make_unused_name("frame"), given.sparkSession
         connection = ask("Spark", "connecting", lambda: ibis.pyspark.connect(session))
         given.createOrReplaceTempView(view)
-        table = ask("Spark", "opening the frame", lambda: connection.table(view))
-        return Opened(table, "Spark", cleanup=[lambda: session.catalog.dropTempView(view)])
+        opened = Opened(None, "Spark", cleanup=[lambda: session.catalog.dropTempView(view)])
+        try:
+            opened.events = opened.table = ask(
+                "Spark", "opening the frame", lambda: dialect_named("pyspark").adapt_table(connection.table(view))
+            )
+        except BaseException:
+            opened.close()
+            raise
+        return opened
     raise InvalidTypeError(
         f"{argument} must be a path or a list of paths, a connection URL, a pandas, polars or pyarrow table, a DuckDB "
         f"relation, an ibis table or a Spark DataFrame, not a {type(given).__name__}"
@@ -167,7 +224,7 @@ def _open_database(url: str, name: Any, argument: str) -> Opened:
         )
     _import_ibis()
     # The errors of a driver can hold a password, so the handlers only note what failed.
-    missing, failed, is_malformed, is_busy = False, False, False, False
+    missing, failed, is_malformed, is_busy, refusal = False, False, False, False, None
     try:
         with warnings.catch_warnings(action="ignore"):
             connection, close = dialect.connect(url)
@@ -176,6 +233,7 @@ def _open_database(url: str, name: Any, argument: str) -> Opened:
     except Exception as error:
         failed, is_malformed = True, dialect.is_file or isinstance(error, ValueError)
         is_busy = "database is locked" in str(error)
+        refusal = next((sentence for pattern, sentence in _REFUSALS if re.search(pattern, str(error))), None)
     if missing:
         line = f"pip install {' '.join(map(repr, dialect.packages or (f'ibis-framework[{dialect.name}]',)))}"
         raise MissingExtraError(f"{argument} needs the driver of {dialect.title}: {line}")
@@ -183,6 +241,8 @@ def _open_database(url: str, name: Any, argument: str) -> Opened:
         raise EngineError(f"{dialect.title} is busy: another process has locked the database; try again later")
     if is_malformed:
         raise InvalidValueError(f"{argument} must be the URL of a database, and the one on {dialect.title} is none")
+    if failed and refusal is not None:
+        raise EngineError(f"{dialect.title} {refusal.format(server=server_of(url), argument=argument)}")
     if failed:
         raise EngineError(
             f"{dialect.title} does not answer at {server_of(url)}, or does not know this user or database: try again "
@@ -224,15 +284,28 @@ def open_named_table(connection: Any, engine: str, name: TableName, argument: st
 
 
 def find_named_table(connection: Any, engine: str, name: TableName, argument: str) -> TableName:
-    """Return the name as the engine has it, or raise an error that lists no other tables."""
+    """Return the name as the engine has it, or raise an error that may suggest one other table."""
     if str(name) != name.table and str(name) in ask(engine, "listing tables", connection.list_tables):
         # The name of a table can contain a dot.
         name = TableName(str(name))
     schema = {} if name.schema is None else {"database": name.schema}
     known = name.schema is None or name.schema in ask(engine, "listing schemas", connection.list_databases)
-    if not known or name.table not in ask(engine, "listing tables", lambda: connection.list_tables(**schema)):
-        raise InvalidValueError(f"{argument} must be a table of {engine}, and {quote(str(name))} is none")
-    return name
+    tables = ask(engine, "listing tables", lambda: connection.list_tables(**schema)) if known else []
+    if name.table in tables:
+        return name
+    hint = suggestion(name.table, tables, private=False)
+    if name.schema is None:
+        with suppress(EngineError):
+            hint = ask(engine, "listing schemas", lambda: _find_schema(connection, name.table)) or hint
+    raise InvalidValueError(f"{argument} must be a table of {engine}, and {quote(str(name))} is none{hint}")
+
+
+def _find_schema(connection: Any, table: str) -> str:
+    """Return a hint at the schema that has a table of this name, "" if none has; names of tables are public."""
+    for schema in sorted(connection.list_databases()):
+        if not schema.startswith(("pg_", "information_schema")) and table in connection.list_tables(database=schema):
+            return f"; did you mean {schema}.{table}?"
+    return ""
 
 
 def _open_files(
@@ -388,7 +461,7 @@ def probe_query(opened: Opened, make_query: Callable[[], Any], columns: Sequence
 
     def cache_nothing(query: Any) -> None:
         # With this filter as the outermost step, every engine checks the whole query and reads no row.
-        snapshot = query.filter(ibis.literal(False)).cache()
+        snapshot = opened.dialect.cache(query.filter(ibis.literal(False)))
         try:
             snapshot.to_pyarrow()
         finally:

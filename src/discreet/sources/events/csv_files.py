@@ -51,6 +51,10 @@ ENCODINGS = ("utf-8", "utf-16", "latin-1", "cp1252")
 _NAMES = {"iso8859-1": "latin-1", "utf-8-sig": "utf-8"}
 """Names of Python for encodings in `ENCODINGS`; a byte order mark is skipped anyway."""
 
+_CONTINUATIONS = "".join({bytes([n]).decode(name, "ignore") for n in range(0x80, 0xC0) for name in ENCODINGS[2:]})
+TWICE = f"[ÂÃ][{_CONTINUATIONS}]|â€"
+"""The pattern of UTF-8 that was read as latin-1 or cp1252, as in "Ã¼" for "ü" and "â€™" for an apostrophe."""
+
 _POSSIBLE = (",", ";", "\t")
 """The delimiters that a header can show; the first one that it has is taken."""
 
@@ -351,11 +355,15 @@ def _read_pieces(file: str) -> Iterator[bytes]:
 
 @dataclass(frozen=True, repr=False)
 class CsvFormat:
-    """The delimiter of fields, the character that escapes a quote, and the encoding; None if not given."""
+    """The delimiter of fields, the character that escapes a quote, and the encoding; None if not given.
+
+    `prefix` begins the names of the arguments for a public list: "domain_" or "groups_".
+    """
 
     delimiter: str | None = None
     escape: str | None = None
     encoding: str | None = None
+    prefix: str = ""
 
 
 USUAL = CsvFormat()
@@ -367,17 +375,30 @@ def sniff_delimiter(header: str) -> str:
     return next((each for each in _POSSIBLE if each in plain), DELIMITERS[".csv"])
 
 
-def check_csv_format(delimiter: Any, escape: Any, encoding: Any, endings: Collection[str | None]) -> CsvFormat:
-    """Return the format of files, or raise unless one of these endings allows the settings."""
-    tabular = bool(set(endings) & DELIMITERS.keys())
+_WHOSE = {"": "the table", "domain_": "the domain", "groups_": "a list of groups"}
+
+
+def check_csv_format(
+    delimiter: Any, escape: Any, encoding: Any, endings: Collection[str | None], prefix: str = ""
+) -> CsvFormat:
+    """Return the format of the events or of a public list, or raise unless one of their endings allows the settings.
+
+    Parameters
+    ----------
+    delimiter, escape, encoding
+        The settings. An escape is checked by its character alone, because it holds for the events and for the lists.
+    endings
+        The endings of the files.
+    prefix
+        The beginning of the names of the arguments of a public list.
+    """
+    is_tabular, whose = bool(set(endings) & DELIMITERS.keys()), _WHOSE[prefix]
     if delimiter is not None:
-        _check_character("delimiter", delimiter, "such as ';'", forbidden=QUOTE)
+        _check_character(f"{prefix}delimiter", delimiter, "such as ';'", forbidden=QUOTE)
         if ".csv" not in endings:
-            raise InvalidValueError("delimiter must be left out unless the table or the domain is a .csv file")
+            raise InvalidValueError(f"{prefix}delimiter must be left out unless {whose} is a .csv file")
     if escape is not None:
         _check_character("escape", escape, r"such as '\\'")
-        if not tabular:
-            raise InvalidValueError("escape must be left out unless the table or the domain is a .csv or .tsv file")
         if not escape.isascii() or escape == delimiter or escape in _POSSIBLE:
             raise InvalidValueError(f"escape must be an ASCII character other than the delimiter, not {quote(escape)}")
     if encoding is not None:
@@ -385,10 +406,12 @@ def check_csv_format(delimiter: Any, escape: Any, encoding: Any, endings: Collec
             name = codecs.lookup(encoding).name
             encoding = _NAMES.get(name, name)
         if encoding not in ENCODINGS:
-            raise InvalidValueError(f"encoding must be {', '.join(map(repr, ENCODINGS))}, not {quote(encoding)}")
-        if not tabular:
-            raise InvalidValueError("encoding must be left out unless the table or the domain is a .csv or .tsv file")
-    return CsvFormat(delimiter, escape, encoding)
+            raise InvalidValueError(
+                f"{prefix}encoding must be {', '.join(map(repr, ENCODINGS))}, not {quote(encoding)}"
+            )
+        if not is_tabular:
+            raise InvalidValueError(f"{prefix}encoding must be left out unless {whose} is a .csv or .tsv file")
+    return CsvFormat(delimiter, escape, encoding, prefix)
 
 
 def _check_character(argument: str, given: Any, example: str, forbidden: str = "") -> None:

@@ -7,17 +7,20 @@ which may be an unrecognised copy of the events.
 
 from __future__ import annotations
 
+import operator
 import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import reduce
 from typing import Any, NoReturn
 
 from discreet.errors import InvalidTypeError, InvalidValueError, choices, quote, suggestion
 from discreet.labels import is_column, unwrap_label
 from discreet.sources.events.cells import LARGEST_EXACT, read_cell
 from discreet.sources.events.connect import Opened, is_frame, open_named_table, open_table
+from discreet.sources.events.csv_files import TWICE, USUAL
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
 from discreet.sources.events.engine import EngineError, ask
 from discreet.sources.events.location import Location
@@ -90,7 +93,7 @@ def open_listed_domain(given: Any, label: str | None, item: str, events: Opened,
         opened = Opened(beside, events.engine)
     else:
         source = bring_in_index(given, {item, label})
-        opened = open_table(source, None, "domain", csv_format=events.csv_format)
+        opened = open_table(source, None, "domain", csv_format=events.list_formats.get("domain", USUAL))
         # DuckDB compares text by bytes, and the engine of the domain may not.
         if opened.dialect.text_bytes is None and opened.table.get_backend() is not events.table.get_backend():
             rows = ask(opened.engine, "reading the domain", opened.table.to_pyarrow)
@@ -222,8 +225,17 @@ def refuse_repetition(names: ListNames, repeated: str = "one") -> NoReturn:
 
 
 def find_list_column(opened: Opened, column: str | None, wanted: str, names: ListNames) -> str:
-    """Return the column of a public table that holds the list: `column`, else `wanted`, else the only one."""
+    """Return the column of a public table that holds the list: `column`, else `wanted`, else the only one.
+
+    A `column` that is an expression of columns, as "fold(name)", becomes a column of the table.
+    """
+    # `row_expressions` imports this module for groups.
+    from discreet.sources.events.row_expressions import RowExpression, derive_columns
+
     columns = list(opened.table.columns)
+    made = None if column is None else RowExpression.parse(names.argument, column)
+    if made is not None and made.is_meant(columns):
+        return derive_columns(opened, [made])[made.text]
     if column is None:
         column = wanted if wanted in columns else columns[0] if len(columns) == 1 else None
     if column is not None and column in columns:
@@ -255,11 +267,18 @@ def convert_kind(
             ask(opened.engine, f"reading the {names.argument}", counted.to_pyarrow)
         except EngineError:
             # The item of a row that cannot be read would be missing from the list.
-            encoding = events.csv_format.encoding or "utf-8"
+            encoding = events.list_formats.get(names.argument, USUAL).encoding or "utf-8"
             raise InvalidValueError(
-                f"{names.argument} must be a file in {encoding}, like the events, with as many fields in each row as "
-                "in the header, and a row of it is not"
+                f"{names.argument} must be a file in {encoding}, with as many fields in each row as in the header, and "
+                f"a row of it is not: {names.argument}_encoding says otherwise, as 'latin-1'"
             ) from None
+        texts = [table[each].re_search(TWICE) for each in table.columns if table[each].type().is_string()]
+        doubtful = table.filter(reduce(operator.or_, texts)).limit(1).count()
+        if ask(opened.engine, f"reading the {names.argument}", doubtful.to_pyarrow).as_py():
+            events.doubts.append(
+                f"{names.argument} looks decoded twice, as 'Ã¼' in place of 'ü' does: is it in utf-8, and is the file "
+                f"itself right? {names.argument}_encoding says how it is read"
+            )
     if not opened.is_text or kind == "string" or (kind is None and events.is_text):
         return table, own
     read = read_cell(DUCKDB, listed, kind or "integer")

@@ -31,6 +31,8 @@ class EngineError(Error, RuntimeError):
     the query failed on ibis at finding the engine of table
     """
 
+    code = "engine"
+
 
 def ask(engine: str, what: str, question: Callable[[], Answer], need: str | None = None) -> Answer:
     """Return the answer of an engine, or raise an EngineError that names the engine, the stage and its need."""

@@ -19,6 +19,7 @@ from discreet.errors import InvalidTypeError, InvalidValueError, choices, quote,
 from discreet.labels import is_column, unwrap_label
 from discreet.sources.events.cells import has_reading, read_cell
 from discreet.sources.events.connect import Opened, open_table
+from discreet.sources.events.csv_files import USUAL
 from discreet.sources.events.domain import (
     ListedDomain,
     ListNames,
@@ -85,17 +86,18 @@ class GroupColumn(ABC):
 
 @dataclass(frozen=True)
 class PlainColumn(GroupColumn):
-    """A column whose values are groups as they are."""
+    """A column whose values are groups as they are; `text` is the row expression that makes it, if there is one."""
 
     column: str
+    text: str | None = None
 
     @property
     def name(self) -> str:
-        return self.column
+        return self.text or self.column
 
     @property
     def spelling(self) -> str:
-        return self.column
+        return self.name
 
     def declared_kind(self, opened: Opened) -> str | None:
         """Return the declared kind of the column."""
@@ -137,6 +139,7 @@ class PlainColumn(GroupColumn):
             )
         return NumberedMembers(
             members=listed,
+            kind=kind,
             table=table,
             read=lambda rows: dialect.group_key(read_cell(dialect, rows[self.column], kind)),
             match=lambda value: [value == dialect.group_key(table.key)],
@@ -155,6 +158,8 @@ class NumberedMembers:
     ----------
     members
         The members as a release shows them.
+    kind
+        The kind that the column of the events is read as.
     table
         A public table on the engine of the events; `number` is the place of a member in the list.
     read
@@ -164,6 +169,7 @@ class NumberedMembers:
     """
 
     members: list[Any]
+    kind: str
     table: Any
     read: Callable[[Any], Any]
     match: Callable[[Any], list[Any]]
@@ -244,7 +250,7 @@ def read_table(given: Any, columns: Sequence[GroupColumn], opened: Opened) -> li
         raise InvalidValueError(
             f"groups must be a file with the columns {_name_all(columns)}, without one after a colon"
         )
-    listed = open_table(given, None, GROUPS.argument, csv_format=opened.csv_format)
+    listed = open_table(given, None, GROUPS.argument, csv_format=opened.list_formats.get("groups", USUAL))
     try:
         # A list of months may be called month, like its groups, or like the group column.
         names, found = list(listed.table.columns), dict[str, str]()

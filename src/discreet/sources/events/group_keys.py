@@ -33,7 +33,7 @@ from discreet.sources.events.group_columns import (
     read_tuples,
 )
 from discreet.sources.events.location import Location
-from discreet.sources.events.periods import UNITS, list_periods, period_column
+from discreet.sources.events.periods import UNITS, OnePeriod, list_periods, period_column
 from discreet.sources.events.ranges import integers
 
 ORDINAL = "grp"
@@ -65,12 +65,14 @@ class GroupKeys:
         The names of the group columns in a release.
     columns
         The columns of the events that decide the group of a row.
+    by
+        The group columns, one for each part of a group.
     """
 
     keys: tuple[Any, ...]
     names: tuple[str, ...]
     columns: list[str]
-    _by: tuple[GroupColumn, ...]
+    by: tuple[GroupColumn, ...]
     _parts: list[NumberedMembers]
     _combinations: Any = None
 
@@ -104,14 +106,22 @@ class GroupKeys:
 
     def find_strangers(self, table: Any) -> Iterator[tuple[GroupColumn, Any]]:
         """Yield each group column with the rows whose value there is no member of its list."""
-        for by, part in zip(self._by, self._parts, strict=True):
+        for by, part in zip(self.by, self._parts, strict=True):
             name = _find_unused_name("key", table.columns)
             keyed = table.mutate(**{name: part.read(table)})
             yield by, keyed.anti_join(part.table, part.match(keyed[name]))
 
+    def list_texts(self) -> list[list[str] | None]:
+        """Return the members of each list of texts, and None for each list of another kind."""
+        return [part.members if part.kind == "string" else None for part in self._parts]
+
+    def list_kinds(self) -> list[tuple[str, str]]:
+        """Return each group column of the events with the kind that it is read as."""
+        return [(by.column, part.kind) for by, part in zip(self.by, self._parts, strict=True)]
+
     def description(self) -> dict[str, Any]:
         """Return the public description of the groups as JSON values."""
-        by, listed = [each.spelling for each in self._by], [label_to_json(key) for key in self.keys]
+        by, listed = [each.spelling for each in self.by], [label_to_json(key) for key in self.keys]
         if len(listed) <= _MOST_IN_WORDS:
             return {"by": by, "groups": listed}
         digest = sha256("\n".join(map(repr, listed)).encode()).hexdigest()
@@ -266,7 +276,15 @@ def parse_by(text: str) -> str | GroupColumn | list[str | GroupColumn]:
     A comma outside of parentheses separates columns; a period may name its zone, "month(played_at, Europe/Berlin)".
     """
     found: list[str | GroupColumn] = []
-    for part in re.split(r",(?![^()]*\))", text):
+    # A text in quotes, or a character; brackets may be nested in row expressions.
+    parts, depth = [""], 0
+    for piece in re.findall(r"'[^']*'|\"[^\"]*\"|.", text, re.DOTALL):
+        depth += {"(": 1, ")": -1}.get(piece, 0)
+        if piece == "," and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += piece
+    for part in parts:
         name = part.strip()
         if not name:
             raise InvalidValueError("by must name a column on each side of a comma")
@@ -276,6 +294,18 @@ def parse_by(text: str) -> str | GroupColumn | list[str | GroupColumn]:
         else:
             found.append(name)
     return found[0] if len(found) == 1 else found
+
+
+def parse_during(text: str) -> OnePeriod:
+    """Parse the text of a command line, such as "month(played_at)=2026-10", into one period of a column."""
+    column, _, period = text.rpartition("=")
+    found = re.fullmatch(_PERIOD, column.strip())
+    if found is None:
+        raise InvalidValueError(
+            f"during must be one period of a column, such as month(played_at)=2026-10, not {quote(text)}"
+        )
+    unit, name, zone = found.groups()
+    return period_column(unit, name.strip(), zone and zone.strip()).only(period.strip())
 
 
 def suggest_period(column: str) -> str:

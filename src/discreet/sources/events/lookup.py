@@ -17,13 +17,18 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Ranks
+from discreet.sources.events.connect import Opened
 from discreet.sources.events.dialects.base import dialect_of
 from discreet.sources.events.domain import ListedDomain
 from discreet.sources.events.ranges import Integers
 
 FETCHED = 20_000
 """The approximate number of items that a lookup fetches and sorts in this process."""
+
+MOST_SCORES = 1_000_000
+"""Maximum number of items, in all groups together, on an engine from which a lookup fetches all scores."""
 
 BITS = 12
 """The logarithm to base 2 of the number of buckets that a range of numbers is split into at once."""
@@ -119,6 +124,15 @@ def _between(offsets: list[int], first: int, end: int) -> list[int]:
     return offsets[bisect_left(offsets, first) : bisect_left(offsets, end)]
 
 
+def check_fetch(opened: Opened, items: int) -> None:
+    """Raise if a lookup among so many public items would fetch too many scores from the engine."""
+    if opened.dialect.was_run and opened.dialect.send_unlogged is None and items > MOST_SCORES:
+        raise InvalidValueError(
+            f"domain must have at most {MOST_SCORES:,} items on {opened.engine}, over all groups, not {items:,}: "
+            "discreet knows no way to ask that engine for some of them that no log shows, and fetches all scores"
+        )
+
+
 class Lookup:
     """A snapshot of the scores, and the queries on it.
 
@@ -157,6 +171,10 @@ class Lookup:
                 counts[0] = counts.get(0, 0) + missing
         self._runs = [sorted(each.items(), reverse=True) for each in found]
         return [([score for score, _ in runs], [count for _, count in runs]) for runs in self._runs]
+
+    def count_by(self, scores: Any) -> Lookup:
+        """Return the same lookup with other scores of the same items, without groups."""
+        return Lookup(scores, self._kind, self._domain)
 
     def largest_totals(self, count: int) -> list[list[int]]:
         """Return the `count` largest of the column `total` in each group, with repetitions, in descending order."""
@@ -282,7 +300,11 @@ class Lookup:
         if self._kind == "boolean":
             return item
         width = 64 if self._groups is None or self._domain is None else self._domain.d.bit_length()
-        return item >> max(0, width - self._bits * level)
+        return self._shift(item, max(0, width - self._bits * level))
+
+    def _shift(self, item: Any, bits: int) -> Any:
+        """Return the numbers of the buckets of 2^bits whole numbers that hold some numbers."""
+        return dialect_of(self._scores).shift_right(item, bits)
 
     def _find_untouched(self, offsets: dict[int, list[int]], domain: Integers) -> Found:
         """Return the numbers at these offsets of each group, among the numbers of score zero."""
@@ -309,11 +331,11 @@ class Lookup:
     def _count_taken(self, shift: int, coarse: int | None = None, inside: Sequence[FreeSegment] = ()) -> TakenCounts:
         """Count the taken numbers of each bucket, in some coarser buckets or in all."""
         taken = self._taken_scores
-        finer = {"bucket": taken.item >> shift}
+        finer = {"bucket": self._shift(taken.item, shift)}
         if coarse is None:
             counted = _count_each(taken.select(*self._group_names, **finer)).to_pyarrow()
         else:
-            keyed = taken.select(*self._group_names, coarser=taken.item >> coarse, **finer)
+            keyed = taken.select(*self._group_names, coarser=self._shift(taken.item, coarse), **finer)
             wanted = {"coarser": [segment.bucket for segment in inside]}
             sent = self._arrow_table([segment.group for segment in inside], wanted)
             counted = read_matching(keyed, sent, _count_each)
@@ -328,7 +350,7 @@ class Lookup:
         members: dict[tuple[int, Any], list[int]] = defaultdict(list)
         if touched:
             taken = self._taken_scores
-            keyed = taken.select(*self._group_names, item=taken.item, bucket=taken.item >> shift)
+            keyed = taken.select(*self._group_names, item=taken.item, bucket=self._shift(taken.item, shift))
             wanted = {"bucket": [segment.bucket for segment in touched]}
             rows = read_matching(keyed, self._arrow_table([segment.group for segment in touched], wanted))
             for group, bucket, item in _iterate_columns(rows, "grp", "bucket", "item"):

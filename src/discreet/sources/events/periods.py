@@ -24,6 +24,7 @@ from discreet.exact.arrays import count_up
 from discreet.privacy import is_whole_number
 from discreet.sources.events.cells import DAY_NUMBER, SECOND_NUMBER, SECONDS_PER_DAY, has_reading, read_cell
 from discreet.sources.events.connect import Opened
+from discreet.sources.events.formats import MOMENT_KIND
 from discreet.sources.events.group_columns import GroupColumn, NumberedMembers
 
 _EPOCH = date(1970, 1, 1).toordinal()
@@ -165,6 +166,7 @@ class PeriodColumn(GroupColumn):
         table = opened.adopt(pa.table(list_codes(firsts, list(map(unit.last_day, firsts)), self.zone)))
         return NumberedMembers(
             members=list(map(unit.spell, firsts)),
+            kind=MOMENT_KIND,
             table=table,
             read=lambda rows: code_moments(opened, rows[self.column]),
             match=lambda code: [code // CODES_PER_DAY == table.key, code >= table.low, code <= table.high],

@@ -130,12 +130,13 @@ class Strings(Integers):
         text = dialect.drop_broken_text(read_cell(dialect, column, "string"))
         # Without the collation of its column.
         text = dialect.text_of_key(dialect.group_key(text), is_text=True)
-        substr, alphabet, places = engine_function("substr", "string", "string", "int64", "int64"), self.alphabet, []
+        substr = engine_function(dialect.substring, "string", "string", "int64", "int64")
+        alphabet, places = self.alphabet, list[Any]()
         for place in range(self.max_length):
             # A place from the start is read twice as fast as one from the end, and ibis' own substr would add a CASE.
             character = substr(text, text.length() - place, 1)
             # Some engines return 32 bits, which must be widened before the multiplication; ibis assumes 64.
-            found = ibis.literal(alphabet).find(character).cast("int32").cast("int64")
+            found = dialect.find(character, alphabet).cast("int32").cast("int64")
             # The digit is 0 if the text is shorter, and NULL if the character is not in the alphabet.
             digit = (found + 1).nullif(0) * len(alphabet) ** place
             places.append(ibis.cases((text.length() > place, digit), else_=ibis.literal(0, "int64")))

@@ -91,7 +91,8 @@ def read_delimited(
         if any(_UNREADABLE in each for each in header):
             spelled = csv_format.encoding or "utf-8"
             raise InvalidValueError(
-                f"{found.given} must begin with a header in {spelled}, and does not: say its encoding, as 'latin-1'"
+                f"{found.given} must begin with a header in {spelled}, and does not: say its "
+                f"{csv_format.prefix}encoding, as 'latin-1'"
             )
         if not header or not all(header) or len(set(header)) < len(header):
             # The message shows the caller's pattern, because the names of the files may be private.
@@ -106,7 +107,10 @@ def read_delimited(
             try:
                 group = recode_files(connection, group, csv_format.encoding)
             except UnicodeError:
-                raise InvalidValueError(f"{found.given} must be a file in {csv_format.encoding}, and is not") from None
+                raise InvalidValueError(
+                    f"{found.given} must be a file in {csv_format.encoding}, and is not: "
+                    f"say its {csv_format.prefix}encoding, as 'latin-1'"
+                ) from None
         options = {"header": True, "columns": dict.fromkeys(layout.header, "VARCHAR"), "delim": layout.delimiter}
         # Not in parallel, because a part that begins inside a quoted field would take its lines for rows.
         quotes = {"quote": QUOTE, "escape": csv_format.escape or QUOTE, "parallel": False}

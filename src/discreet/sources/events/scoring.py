@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
-from discreet.privacy import Sensitivity, exact, positive
+from discreet.privacy import Sensitivity, exact, positive_exact
 from discreet.sources.events.cells import is_missing, is_untyped, read_cell
 from discreet.sources.events.dialects.base import Dialect
 from discreet.sources.events.domain import ListedDomain
@@ -66,7 +66,7 @@ class Steps:
             raise InvalidValueError("clip must leave room for a score to move, not (0, 0)")
         if resolution is None and not low.denominator == high.denominator == 1:
             raise InvalidValueError("resolution must be given where clip is not in whole numbers, for example '0.01'")
-        unit = Fraction(1) if resolution is None else positive(resolution, "resolution")
+        unit = Fraction(1) if resolution is None else positive_exact(resolution, "resolution")
         if not _LEAST <= unit <= _GREATEST:
             raise InvalidValueError(f"resolution must be from 1e-250 to 1e250, not {quote(resolution)}")
         if (low / unit).denominator != 1 or (high / unit).denominator != 1:
@@ -113,14 +113,14 @@ class RowReading:
         """
         import ibis
 
-        item = self.dialect.group_key(self.read_item(table[self.columns["item"]]))
+        item = self.dialect.row_key(self.read_item(table[self.columns["item"]]))
         read = {"who": self.read_user(table), "item": item}
         if self.steps is None:
             return read
         unit = float(self.steps.resolution)
         bound = MOST_STEPS * unit
         number = read_cell(self.dialect, table[self.columns["value"]], "float")
-        if self.dialect.has_typed_columns:
+        if self.dialect.has_typed_columns and self.dialect.has_nan:
             number = number.isnan().ifelse(None, number)
         rounded = (number.clip(-bound, bound) / unit + 0.5).floor().cast("int64")
         # PostgreSQL fails on a quotient that is too small for a double.
@@ -149,7 +149,7 @@ class RowReading:
             column = self.dialect.spell_user(column)
         elif dtype.is_floating():
             column = read_cell(self.dialect, column, "integer")
-        return self.dialect.group_key(column)
+        return self.dialect.row_key(column)
 
     def read_item(self, item: Any) -> Any:
         """Return the item of each row as the domain spells it, NULL if it can be none; no row makes this fail."""
@@ -251,8 +251,8 @@ class Scoring(RowReading):
 
     @property
     def counts_all_items(self) -> bool:
-        """True if scores count users without a contribution bound."""
-        return self.steps is None and self.max_items_per_user is None
+        """True if scores count users without a contribution bound, and the engine counts them by itself."""
+        return self.steps is None and self.max_items_per_user is None and self.dialect.counts_distinct
 
     @property
     def _number_column(self) -> str:

@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
+from collections.abc import Sequence
 from typing import Any, TypedDict, Unpack, overload
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote, refuse_column
 from discreet.privacy import Number, check_adjacency, whole_number
-from discreet.sources.base import GroupedSource
+from discreet.sources.base import GroupedSource, OpeningTime
 from discreet.sources.discovered import Discovered, UnlistedGroups, UnlistedSource
+from discreet.sources.events.cells import has_reading
 from discreet.sources.events.connect import open_table
-from discreet.sources.events.csv_files import check_csv_format
-from discreet.sources.events.group_columns import Product, read_by
+from discreet.sources.events.csv_files import DELIMITERS, check_csv_format
+from discreet.sources.events.formats import NUMBER_KINDS, Formats
+from discreet.sources.events.group_columns import PlainColumn, Product, read_by
 from discreet.sources.events.group_keys import open_group_split
 from discreet.sources.events.location import Location
 from discreet.sources.events.periods import OnePeriod
 from discreet.sources.events.provenance import refuse_own_list
+from discreet.sources.events.row_expressions import RowExpression, check_user_columns, derive_columns
 from discreet.sources.events.rowwise import check_plan, check_rowwise
 from discreet.sources.events.scoring import Steps
 from discreet.sources.events.table import GroupedTableSource, Question, TableSource
@@ -40,6 +45,13 @@ class _Options(TypedDict, total=False):
     delimiter: str | None
     escape: str | None
     encoding: str | None
+    date_format: str | None
+    decimal: str | None
+    thousands: str | None
+    domain_delimiter: str | None
+    domain_encoding: str | None
+    groups_delimiter: str | None
+    groups_encoding: str | None
 
 
 @overload
@@ -85,6 +97,13 @@ def events(
     delimiter: str | None = None,
     escape: str | None = None,
     encoding: str | None = None,
+    date_format: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    domain_delimiter: str | None = None,
+    domain_encoding: str | None = None,
+    groups_delimiter: str | None = None,
+    groups_encoding: str | None = None,
 ) -> TableSource | GroupedSource | UnlistedSource:
     """Return a source of scores from a table of events, in which each row is one event of a user with an item.
 
@@ -96,7 +115,9 @@ def events(
         engine, a Spark DataFrame, or a connection URL together with `name`.
     user, item
         The columns that identify the user and the item. Rows in which either is missing are dropped, and so are rows
-        of items outside the domain.
+        of items outside the domain. A text that is not the name of a column is an expression of columns in the language
+        of `where`, such as "fold(trim(dish))"; so it is for `value` and `by`. The user must not be made of a column
+        that the item or a group uses.
     domain
         The public list of items: a list, a table, a file with its column ("movies.csv:movie_id"), a column in the
         database of the events ("connect:mart.products.id"), `discreet.integers(lo, hi)`,
@@ -131,9 +152,18 @@ def events(
     name
         The table's name if `table` is a URL: "events", "mart.events" or ("mart", "events").
     delimiter, escape, encoding
-        The format of CSV files, of the events and of the domain. `delimiter` separates fields, by default the comma,
-        semicolon or tab that the header has (a .tsv has tabs). `escape` comes before a quote inside quotes, by default
-        another quote; Spark and MySQL write a backslash. `encoding` is "utf-8", the default, "utf-16" or "latin-1".
+        The format of CSV files. `delimiter` separates the fields of the events, by default the comma, semicolon or tab
+        that the header has (a .tsv has tabs). `escape` comes before a quote inside quotes, in public lists too, by
+        default another quote; Spark and MySQL write a backslash. `encoding` of the events is "utf-8", the default,
+        "utf-16", "latin-1" or "cp1252".
+    date_format, decimal, thousands
+        The spelling of dates and numbers in text, in columns of text and in those without a declared type:
+        "%d.%m.%Y" of `datetime.strptime` (%Y, %y, %m, %d, %H, %M, %S and %f), the character before the decimal places
+        ("," or "."), and the one between groups of three digits. Text in another spelling is missing. By default dates
+        are read like 2026-11-03 and numbers like 1234.5.
+    domain_delimiter, domain_encoding, groups_delimiter, groups_encoding
+        The format of a public list in a CSV file, which does not follow that of the events: by default the delimiter
+        that its header has, and UTF-8.
 
     Returns
     -------
@@ -194,38 +224,78 @@ def events(
 
         condition = Condition.parse(where)
     table, domain, groups = Location.parse(table) or table, _locate(domain, "domain"), _locate(groups, "groups")
-    located = [each for each in (table, domain, groups) if isinstance(each, Location)]
-    csv_format = check_csv_format(
-        delimiter, escape, encoding, set[str | None]().union(*(each.endings for each in located))
+    lists = groups.lists if isinstance(groups, Product) else (groups,)
+    table_endings, domain_endings, groups_endings = (
+        set[str | None]().union(*(each.endings for each in some if isinstance(each, Location)))
+        for some in ((table,), (domain,), lists)
     )
+    if escape is not None and not (table_endings | domain_endings | groups_endings) & DELIMITERS.keys():
+        raise InvalidValueError("escape must be left out unless the table or a public list is a .csv or .tsv file")
+    csv_format = check_csv_format(delimiter, escape, encoding, table_endings)
+    list_formats = {
+        "domain": check_csv_format(domain_delimiter, escape, domain_encoding, domain_endings, "domain_"),
+        "groups": check_csv_format(groups_delimiter, escape, groups_encoding, groups_endings, "groups_"),
+    }
+    formats = Formats.parse(date_format, decimal, thousands)
     refuse_own_list("domain", domain, table, name)
-    for each in groups.lists if isinstance(groups, Product) else [groups]:
+    for each in lists:
         refuse_own_list("groups", each, table, name)
-    check_plan(table)
+    if not isinstance(table, Location):
+        check_plan(table)
 
-    columns = {"user": user, "item": item, **({} if value is None else {"value": value})}
-    named = columns if during is None else {**columns, "during": during.column.column}
-    wanted = [column for column in columns.values() if isinstance(column, str)]
+    spelled = {"user": user, "item": item, **({} if value is None else {"value": value})}
+    texts = [*spelled.items(), *(("by", each.column) for each in group_columns if isinstance(each, PlainColumn))]
+    parsed = [each for each in (RowExpression.parse(argument, text) for argument, text in texts) if each is not None]
+    # Every name that is wanted is a column of private JSON.
+    is_json = isinstance(table, Location) and bool(table.endings & {".json", ".jsonl", ".ndjson"})
+    keys = {each.text for each in parsed if is_json and not each.may_be_key()}
+    wanted = [text for _, text in texts if isinstance(text, str) and text not in keys]
+    wanted += [column for each in parsed if not is_json or each.text in keys for column in each.columns]
     wanted += [*(() if condition is None else condition.columns), *(each.column for each in group_columns)]
+    wanted = [column for column in wanted if column not in keys]
     wanted += [] if during is None else [during.column.column]
     opened = open_table(table, name, "table", wanted, csv_format, user)
-    opened.csv_format = csv_format
+    opened.list_formats, opened.formats = list_formats, formats
     try:
+        expressions = [each for each in parsed if each.is_meant(opened.table.columns)]
+        made = next((each for each in expressions if each.argument == "user"), None)
         if type(table).__module__.partition(".")[0] == "ibis":
-            check_rowwise(table, opened.dialect, user)
+            for column in [user] if made is None else made.list_columns(opened.table.columns):
+                check_rowwise(table, opened.dialect, column)
+        if made is not None:
+            used: dict[str, Sequence[str]] = {"item": [item], "by": [each.column for each in group_columns]}
+            used |= {} if during is None else {"during": [during.column.column]}
+            for each in expressions:
+                used[each.argument] = [*used.get(each.argument, ()), *each.columns]
+            check_user_columns(
+                made, {argument: used[argument] for argument in used if argument not in ("user", "value")}
+            )
+        derived = derive_columns(opened, expressions) if expressions else {}
+        group_columns = tuple(
+            PlainColumn(derived[each.column], each.column)
+            if isinstance(each, PlainColumn) and each.column in derived
+            else each
+            for each in group_columns
+        )
+        columns = {role: derived.get(text, text) if isinstance(text, str) else text for role, text in spelled.items()}
+        named = columns if during is None else {**columns, "during": during.column.column}
         for argument, column in named.items():
-            names = list(opened.table.columns)
-            if not isinstance(column, str) or column not in names:
-                refuse_column(argument, column, names, private=opened.is_text)
+            if not isinstance(column, str) or column not in opened.table.columns:
+                refuse_column(argument, column, list(opened.events.columns), private=opened.is_text)
             dtype = opened.table[column].type()
             if argument == "user":
                 opened.dialect.check_column(argument, dtype)
-            if argument == "value" and column not in opened.undeclared and not dtype.is_numeric():
+            has_numbers = column in opened.undeclared or dtype.is_numeric()
+            if dtype.is_string() and any(map(formats.concern, NUMBER_KINDS)):
+                has_numbers = has_reading(opened.dialect, opened.table[column], "float")
+            if argument == "value" and not has_numbers:
                 raise InvalidTypeError(f"value must be a column of numbers, not of {dtype}")
+        opened.check_formats(wanted)
         split = None
         if by is not None:
             split = open_group_split(group_columns, groups, opened, each_user, max_groups_per_user)
-        question = Question(opened, columns, condition, steps, adjacency, during)
+        own = tuple((each.argument, each.text) for each in expressions)
+        question = Question(opened, columns, condition, steps, adjacency, during, spelled, own)
         source: TableSource | GroupedTableSource | UnlistedTable
         if isinstance(domain, Discovered):
             source = UnlistedTable(question, domain) if split is None else UnlistedGroupTable(question, domain, split)
@@ -233,7 +303,9 @@ def events(
             source = TableSource(question, domain, label, most)
         else:
             source = GroupedTableSource(question, domain, label, most, split)
-        source.opening.add_since(begun)
+        for doubt in opened.doubts:
+            warnings.warn(doubt, UserWarning, stacklevel=2)
+        source.opening = OpeningTime(begun)
         return source
     except BaseException:
         opened.close()

@@ -15,7 +15,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -25,25 +25,20 @@ import numpy as np
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.exact.arrays import Ranks
 from discreet.mechanisms.tally import Selection, Tally
-from discreet.privacy import OF_COUNTS, Sensitivity
-from discreet.sources.base import GroupedSource, OpeningTime, Source
+from discreet.privacy import OF_COUNTS, Expressions, Sensitivity
+from discreet.sources.base import AnySource, GroupedSource, Source
 from discreet.sources.clipped import ClippableSource, ClippedSource
 from discreet.sources.events.cells import has_reading
 from discreet.sources.events.connect import Opened, probe_query
 from discreet.sources.events.domain import ListedDomain, holds_long_numbers, kind_of_type, open_listed_domain
 from discreet.sources.events.engine import ask
+from discreet.sources.events.formats import MOMENT_KIND
 from discreet.sources.events.group_keys import GroupSplit
 from discreet.sources.events.location import Location
-from discreet.sources.events.lookup import Lookup
+from discreet.sources.events.lookup import Lookup, check_fetch
 from discreet.sources.events.periods import OnePeriod
 from discreet.sources.events.ranges import Integers, integers
-from discreet.sources.events.scoring import (
-    MASK,
-    RowReading,
-    Scoring,
-    Steps,
-    pair_scores,
-)
+from discreet.sources.events.scoring import MASK, RowReading, Scoring, Steps, pair_scores
 
 if TYPE_CHECKING:
     from discreet.sources.events.where import Condition
@@ -65,6 +60,10 @@ class Question:
         The rule that turns values into whole steps; None if scores count users.
     adjacency
         The adjacency.
+    spelled
+        The columns and row expressions as the caller wrote them, if they are spelled otherwise.
+    expressions
+        The row expressions.
     """
 
     opened: Opened
@@ -73,6 +72,8 @@ class Question:
     steps: Steps | None
     adjacency: str
     during: OnePeriod | None = None
+    spelled: dict[str, str] = field(default_factory=dict)
+    expressions: Expressions = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -93,6 +94,10 @@ class TableParts:
         The public list of items, None for items to be found, and its file and column, if it is in a file.
     split
         The groups, or None.
+    item
+        The item column, or the expression of it, as the caller spelled it.
+    during
+        The column of the one period whose rows are kept, None for all rows.
     """
 
     opened: Opened
@@ -102,9 +107,11 @@ class TableParts:
     domain: Integers | ListedDomain | None
     domain_file: Location | None
     split: GroupSplit | None
+    item: str
+    during: str | None = None
 
 
-class EventTable(ABC):
+class EventTable(AnySource, ABC):
     """A table of events and a question to it.
 
     Threads may share a table, and take turns. It belongs to the process that made it, like the connection that it
@@ -122,17 +129,12 @@ class EventTable(ABC):
         self._sensitivity = OF_COUNTS if steps is None else steps.sensitivity
         self._grid: Fraction = Fraction(1) if steps is None else steps.resolution
         self._lock, self._process = threading.RLock(), os.getpid()
-        self._where = question.where
+        self._where, self.expressions = question.where, question.expressions
         self._notes: list[str] = []
-        self._table = self._filter(opened.table)
+        self._table = self._filter(opened.events)
         self._lookups: list[Lookup] = []
-        self.opening = OpeningTime()
         # The connection closes with the source, after the snapshot, which needs it to be dropped.
         weakref.finalize(self, _close_all, self._lookups, opened, self._process)
-
-    def opening_seconds(self) -> float:
-        """Return the seconds that opening took on the first call, and 0 afterwards."""
-        return self.opening.take()
 
     def exclusive(self) -> AbstractContextManager[Any]:
         """Return a lock that keeps other threads from taking a snapshot before this one ends."""
@@ -140,8 +142,17 @@ class EventTable(ABC):
         return self._lock
 
     def notes(self) -> list[str]:
-        """Return how the condition reads columns without a declared type, if it names any."""
-        return list(self._notes)
+        """Return warnings about the public lists, and how each column without a declared type is read.
+
+        The notes depend on the arguments and on the declared types, and on no row.
+        """
+        question, opened = self._question, self._opened
+        read = [("item", self._columns["item"], self._scoring.kind)]
+        read += [] if self._split is None else [("by", *each) for each in self._split.groups.list_kinds()]
+        read += [] if question.during is None else [("during", question.during.column.column, MOMENT_KIND)]
+        read += [] if question.steps is None else [("value", self._columns["value"], "float")]
+        told = [opened.formats.describe_column(*each) for each in read if each[1] in opened.undeclared]
+        return [*opened.doubts, *told, *opened.notes, *self._notes]
 
     def probe(self) -> None:
         """Raise if a release would fail on the engine whatever the rows are."""
@@ -156,9 +167,37 @@ class EventTable(ABC):
 
     def list_parts(self) -> TableParts:
         """Return the parts of the source."""
+        period = self._question.during
         return TableParts(
-            self._opened, self._table, self._where, self._scoring, self._domain, self._domain_file, self._split
+            opened=self._opened,
+            kept=self._table,
+            where=self._where,
+            reading=self._scoring,
+            domain=self._domain,
+            domain_file=self._domain_file,
+            split=self._split,
+            item=self._question.spelled.get("item", self._columns["item"]),
+            during=None if period is None else period.column.column,
         )
+
+    def sql(self) -> str:
+        """Return the statement that computes the scores, in the SQL of the engine of a table of `discreet.compiled`.
+
+        Its columns are `item` and `score`; an item of `discreet.integers` without a row has score 0. With groups, `grp`
+        is the place in the list of groups and `item` the place in the sorted list of items, both from 0 on, and those
+        without a row have score 0.
+        """
+        write = getattr(self._opened.table.get_backend(), "compile_with_lists", None)
+        if write is None:
+            raise InvalidValueError(
+                f"sql must be asked of a table of discreet.compiled, not of one on {self._opened.engine}, where a "
+                "release runs its statements itself"
+            )
+        if self._domain is None:
+            raise InvalidValueError(
+                "sql must be asked of a source with a public list of items: discovery draws between its statements"
+            )
+        return str(write(self.make_query()))
 
     def close(self) -> None:
         """Let go of the snapshot."""
@@ -177,7 +216,13 @@ class EventTable(ABC):
         clip = None if steps is None else [steps.low, steps.high, str(steps.resolution)]
         period, where = self._question.during, None if self._where is None else self._where.text
         kept = {} if period is None else {"during": period.spelling}
-        return {"columns": self._columns, "where": where, "clip": clip, **kept}
+        return {
+            "columns": {**self._columns, **self._question.spelled},
+            "where": where,
+            "clip": clip,
+            **kept,
+            **self._opened.formats.given(),
+        }
 
     def _check_process(self) -> None:
         """Raise in a forked process, where the connection has lost its threads and shares its socket."""
@@ -187,14 +232,17 @@ class EventTable(ABC):
             )
 
     def _filter(self, table: Any) -> Any:
-        """Return the rows that the condition and the period keep, of the events or a view of them."""
+        """Return the rows that the condition and the period keep, with the columns of row expressions.
+
+        `table` is the events or a view of them, without these columns.
+        """
         where, opened, period = self._where, self._opened, self._question.during
         table = table if period is None else period.keep(table, opened)
-        if where is None:
-            return table
-        translation = where.translate(table, undeclared=opened.undeclared, is_text=opened.is_text)
-        self._notes = [] if translation.note is None else [translation.note]
-        return table.filter(translation.expression)
+        if where is not None:
+            translation = where.translate(table, opened.dialect, undeclared=opened.undeclared, is_text=opened.is_text)
+            self._notes = [] if translation.note is None else [translation.note]
+            table = table.filter(translation.expression)
+        return opened.derive(table)
 
     def _declared_kind(self) -> str | None:
         """Return the declared kind of the items, or None if their type is not declared."""
@@ -235,6 +283,7 @@ class ListedEventTable(EventTable):
         else:
             self._domain = open_listed_domain(domain, label, item, opened, self._declared_kind())
         self.check_kind(self._domain.kind)
+        check_fetch(opened, self._domain.d)
         # A gap in a pandas column turns whole numbers into floats, which merges or loses those beyond 2^53.
         if opened.is_pandas and item in opened.undeclared and holds_long_numbers(self._domain):
             raise InvalidTypeError(
@@ -274,6 +323,14 @@ class ListedEventTable(EventTable):
             ordinals=ordinals,
         )
 
+    def _take_snapshot(self, kind: str, domain: Integers | ListedDomain, groups: int | None = None) -> Lookup:
+        """Compute the scores, and return the lookup on them; all later queries read the result of this one."""
+        self.close()
+        opened = self._opened
+        scores = ask(opened.engine, "computing the scores", lambda: opened.dialect.cache(self.make_query()))
+        self._lookups.append(Lookup(scores, kind, domain, groups))
+        return self._lookups[-1]
+
     def _describe(self, max_items_per_user: int | None) -> dict[str, Any]:
         """Return the public question as JSON data."""
         domain = self._domain
@@ -308,11 +365,8 @@ class TableSource(ListedEventTable, ClippableSource):
 
     def tally(self) -> Tally:
         self._check_process()
-        self.close()
-        # This query takes the snapshot; all later queries read its result.
-        scores = ask(self._opened.engine, "computing the scores", lambda: self.make_query().cache())
-        lookup = Lookup(scores, "integer" if isinstance(self._domain, Integers) else self._domain.kind, self._domain)
-        self._lookups.append(lookup)
+        kind = "integer" if isinstance(self._domain, Integers) else self._domain.kind
+        lookup = self._take_snapshot(kind, self._domain)
         values, counts = ask(self._opened.engine, "counting the scores", lookup.runs)[0]
         return Tally.of_runs(values, counts, self.grid)
 
@@ -392,6 +446,7 @@ class GroupedTableSource(ListedEventTable, GroupedSource):
     ) -> None:
         super().__init__(question, domain, label)
         self._split, self._max_items_per_user = split, max_items_per_user
+        check_fetch(question.opened, self._domain.d * len(split.groups.keys))
         self.keys, self.names = split.groups.keys, split.groups.names
         self.each_user, self.groups_per_user = split.each_user, split.groups_per_user
         listed: Any = self._domain
@@ -415,16 +470,13 @@ class GroupedTableSource(ListedEventTable, GroupedSource):
     def snapshot(self) -> Iterator[GroupedTableSnapshot]:
         with self.exclusive():
             try:
-                self.close()
-                scores = ask(self._opened.engine, "computing the scores", lambda: self.make_query().cache())
-                self._lookups.append(Lookup(scores, "integer", self._numbers, len(self.keys)))
-                lookup, engine = self._lookups[-1], self._opened.engine
-                yield GroupedTableSnapshot(lookup, engine, self._grid, self._domain, self._labels)
+                lookup = self._take_snapshot("integer", self._numbers, len(self.keys))
+                yield GroupedTableSnapshot(lookup, self._opened.engine, self._grid, self._domain, self._labels)
             finally:
                 self.close()
 
     def make_query(self) -> Any:
-        again = self._filter(self._opened.table.view())
+        again = self._filter(self._opened.events.view())
         return self._scoring.scores_by_group(self._table, again, self._split)
 
 

@@ -20,8 +20,18 @@ import numpy as np
 from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Ranks
 from discreet.mechanisms.weighted_discovery import WEIGHT_STEPS
-from discreet.sources.discovered import SPELLINGS, Discovered, FoundItems, UnlistedGroups, UnlistedSource
+from discreet.sources.discovered import (
+    ASCII,
+    SPELLINGS,
+    UNICODE,
+    Discovered,
+    FoundItems,
+    UnlistedGroups,
+    UnlistedSource,
+)
 from discreet.sources.events.cells import LARGEST_EXACT, null_unless, read_cell
+from discreet.sources.events.connect import Opened
+from discreet.sources.events.dialects.base import Dialect
 from discreet.sources.events.engine import ask
 from discreet.sources.events.group_keys import GroupSplit, check_hash
 from discreet.sources.events.lookup import Lookup
@@ -43,6 +53,8 @@ class UnlistedScoring(RowReading):
         True if whole numbers beyond 2^53 are not items, because the column may have become one of floats.
     is_weighted
         True if users add weights that depend on how many of their items count, in place of 1 each.
+    with_firsts
+        True if the result says too for how many users an item has the least hash, and for how many it is the only one.
     with_uncounted
         True if items that count for nobody are in the result too.
     """
@@ -51,6 +63,7 @@ class UnlistedScoring(RowReading):
     max_items_per_user: int
     drops_long_numbers: bool
     is_weighted: bool = False
+    with_firsts: bool = False
     with_uncounted: bool = False
 
     def find_items(self, table: Any, key: str) -> Any:
@@ -72,13 +85,10 @@ class UnlistedScoring(RowReading):
     def read_item(self, item: Any) -> Any:
         read = super().read_item(item)
         if self.kind == "string":
-            folds, trims = SPELLINGS[self.spelling]
-            if trims and self.dialect.trim is not None:
-                read = self.dialect.trim(read, "trim")
-            read = self.dialect.drop_broken_text(self.dialect.fold_case(read, "lower") if folds else read)
+            read = unify_spellings(self.dialect, read, self.spelling)
         if self.kind == "date" and not self.dialect.dates_are_text:
-            # PostgreSQL and Spark have dates beyond those of Python, even an infinite one, which cannot be read.
-            read = null_unless(read.between(date.min, date.max), read)
+            # Engines have dates beyond those of Python, even an infinite one, which cannot be read.
+            read = null_unless(read.between(*map(self.dialect.date_literal, (date.min, date.max))), read)
         if not self.drops_long_numbers:
             return read
         import ibis
@@ -103,21 +113,31 @@ class UnlistedScoring(RowReading):
         so_far = ibis.range_window(preceding=None, following=0, group_by=["who", *within], order_by=hashed.hash)
         ranked = hashed.mutate(counts=hashed.count().over(so_far) <= self.max_items_per_user)
         added: Any = 1
+        firsts: dict[str, Any] = {}
         if self.is_weighted:
             by_who = ibis.window(group_by="who")
             if within:
                 ranked = ranked.mutate(own=ranked.counts.ifelse(1, 0).sum().over(by_who))
             else:
+                ranked = hashed.mutate(place=hashed.count().over(so_far), touched=hashed.count().over(by_who))
                 # If hashes are equal, fewer items may count than this, and the weights are only lower.
-                own = ibis.least(hashed.count().over(by_who), self.max_items_per_user)
-                ranked = hashed.mutate(counts=hashed.count().over(so_far) <= self.max_items_per_user, own=own)
+                own = ibis.least(ranked.touched, self.max_items_per_user)
+                ranked = ranked.mutate(counts=ranked.place <= self.max_items_per_user, own=own)
+                if self.with_firsts:
+                    # If the two least hashes are equal, both items have the second place, and the user has no first.
+                    is_first = ranked.place == 1
+                    firsts = {"first": is_first, "single": is_first & (ranked.touched == 1)}
             added = weigh_on_engine(ranked.own)
         users = ranked.counts.ifelse(added, 0).cast("int32").sum().cast("int64")
-        scored = ranked.group_by(*within, "item").agg(users=users, total=self.sum_users(ranked).cast("int64"))
+        # The state of a count takes half the memory of that of a sum.
+        more = {name: each.ifelse(1, ibis.null("int8")).count() for name, each in firsts.items()}
+        total = self.sum_users(ranked).cast("int64")
+        scored = ranked.group_by(*within, "item").agg(users=users, total=total, **more)
         counting = self._drop_uncounted(scored)
         item = counting.item
         text = item if self.kind != "string" or self.dialect.bytes_text is None else self.dialect.bytes_text(item)
-        return counting.select(*within, item=text, score=counting.users, total=counting.total)
+        shown = {name: counting[name] for name in firsts}
+        return counting.select(*within, item=text, score=counting.users, total=counting.total, **shown)
 
     def _drop_uncounted(self, scored: Any) -> Any:
         """Drop the items that count for nobody: they may exist because of a user beyond the contribution bound."""
@@ -138,6 +158,27 @@ class UnlistedScoring(RowReading):
         return self.dialect.hash_texts(ibis.literal(key), named, ibis.literal("/"), item)
 
 
+def unify_spellings(dialect: Dialect, text: Any, spelling: str) -> Any:
+    """Return the item that a text spells, NULL for broken text, which no other function sees."""
+    letters, trims = SPELLINGS[spelling]
+    if letters == UNICODE and dialect.clean_text is not None and dialect.fold is not None:
+        text = dialect.fold(dialect.clean_text(text))
+    else:
+        text = dialect.drop_broken_text(text)
+        text = dialect.fold_case(text, "lower") if letters == ASCII else text
+    return dialect.trim(text, "trim") if trims and dialect.trim is not None else text
+
+
+def check_spelling(opened: Opened, spelling: str) -> None:
+    """Raise if the engine has no function that a rule of spellings needs."""
+    letters, trims = SPELLINGS[spelling]
+    for needed, function in ((trims, opened.dialect.trim), (letters == UNICODE, opened.dialect.fold)):
+        if needed and function is None:
+            raise InvalidValueError(
+                f"spelling must not be {spelling!r} on {opened.engine}: its functions of text are not known"
+            )
+
+
 def weigh_on_engine(own: Any) -> Any:
     """Return floor(G / sqrt(m)) for a column m, and for m = 0 what m = 1 has, exactly on every engine.
 
@@ -156,6 +197,17 @@ class UnlistedTableSnapshot:
 
     lookup: Lookup
     engine: str
+    scores: Any
+
+    def count_users(self) -> tuple[int, int]:
+        firsts = self.scores.agg(users=self.scores.first.sum(), single=self.scores.single.sum())
+        (counted,) = ask(self.engine, "counting the users", lambda: firsts.to_pyarrow().to_pylist())
+        # The sums of no rows are NULL.
+        return int(counted["users"] or 0), int(counted["single"] or 0)
+
+    def take_firsts(self) -> UnlistedTableSnapshot:
+        scores = self.scores.select("item", "total", score=self.scores.first)
+        return replace(self, lookup=self.lookup.count_by(scores), scores=scores)
 
     def runs(self) -> list[tuple[Ranks, Ranks]]:
         runs = ask(self.engine, "counting the items", self.lookup.runs)
@@ -186,10 +238,9 @@ class UnlistedTable(EventTable, UnlistedSource):
         opened, columns = question.opened, question.columns
         self.check_kind(terms.kind)
         check_hash(opened, "discovered")
-        if SPELLINGS[terms.spelling][1] and opened.dialect.trim is None:
-            raise InvalidValueError(
-                f"spelling must not be {terms.spelling!r} on {opened.engine}: its trim is not known"
-            )
+        check_spelling(opened, terms.spelling)
+        # Users of one item are counted, and sums are not numbers of users.
+        terms = terms if question.steps is None else terms.without_choice()
         self.terms, self.adjacency = terms, question.adjacency
         self.sensitivity, self.grid = self._sensitivity, self._grid
         self._scoring = UnlistedScoring(
@@ -200,6 +251,7 @@ class UnlistedTable(EventTable, UnlistedSource):
             spelling=terms.spelling,
             max_items_per_user=terms.max_items_per_user,
             is_weighted=terms.is_weighted,
+            with_firsts=terms.has_choice,
             # A gap in a pandas column turns whole numbers into floats, which merges those beyond 2^53.
             drops_long_numbers=opened.is_pandas
             and columns["item"] in opened.undeclared
@@ -214,12 +266,15 @@ class UnlistedTable(EventTable, UnlistedSource):
         with self.exclusive():
             try:
                 self.close()
+                opened = self._opened
                 scores = ask(
-                    self._opened.engine, "finding the items", lambda: self.make_query(key, with_uncounted).cache()
+                    opened.engine,
+                    "finding the items",
+                    lambda: opened.dialect.cache(self.make_query(key, with_uncounted)),
                 )
                 groups = None if self._split is None else len(self._split.groups.keys)
                 self._lookups.append(Lookup(scores, self.terms.kind, None, groups))
-                yield UnlistedTableSnapshot(self._lookups[-1], self._opened.engine)
+                yield UnlistedTableSnapshot(self._lookups[-1], self._opened.engine, scores)
             finally:
                 self.close()
 
@@ -234,7 +289,7 @@ class UnlistedGroupTable(UnlistedTable, UnlistedGroups):
     _split: GroupSplit
 
     def __init__(self, question: Question, terms: Discovered, split: GroupSplit) -> None:
-        super().__init__(question, terms)
+        super().__init__(question, terms.without_choice())
         self._split = split
         self.keys, self.names = split.groups.keys, split.groups.names
         self.each_user, self.groups_per_user = split.each_user, split.groups_per_user
@@ -243,6 +298,6 @@ class UnlistedGroupTable(UnlistedTable, UnlistedGroups):
         return {**super().description(), **self._split.description()}
 
     def make_query(self, key: str = "", with_uncounted: bool = False) -> Any:
-        again = self._filter(self._opened.table.view())
+        again = self._filter(self._opened.events.view())
         scoring = replace(self._scoring, with_uncounted=with_uncounted)
         return scoring.find_items_by_group(self._table, again, self._split, key)

@@ -9,19 +9,29 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
 from discreet.errors import InvalidValueError
-from discreet.sources.events.cells import FIRST_SECOND, LAST_SECOND, SECONDS_PER_DAY, engine_function, null_unless
+from discreet.sources.events.case_folding import fold_case
+from discreet.sources.events.cells import (
+    FIRST_SECOND,
+    LAST_SECOND,
+    LONGEST_TEXT,
+    SECONDS_PER_DAY,
+    engine_function,
+    null_unless,
+)
 from discreet.sources.events.dialects.base import Close, Dialect, digest_bytes, trim_spaces
 from discreet.sources.events.engine import EngineError
 
 _FIRST_MICROSECOND, _LAST_MICROSECOND = FIRST_SECOND * 10**6, LAST_SECOND * 10**6 + 999_999
 """The first microsecond of year 1 and the last of year 9999, counted from 1970."""
+
+_FOLD = "discreet_fold"
 
 NO_EXTENSIONS: dict[str, Any] = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
 """The settings of a DuckDB that neither installs nor loads extensions by itself."""
@@ -190,6 +200,32 @@ def hash_number(*texts: Any) -> Any:
     return reduce(operator.or_, [*from_below, *from_above])
 
 
+def clean_text(text: Any) -> Any:
+    """Return a text, NULL if it has a NUL or is too long; DuckDB refuses bytes that are not UTF-8 by itself."""
+    length = engine_function("strlen", "int64", "string")(text)
+    return null_unless((length <= LONGEST_TEXT) & ~text.re_search(r"\x00"), text)
+
+
+def fold(text: Any) -> Any:
+    """Return a text after simple case folding by a function of Python, which is registered with the connection.
+
+    DuckDB's `translate` prepares its table anew for each row, which takes fifty times as long.
+    """
+    import duckdb
+
+    # The catalogue is shared by all connections to a database, and outlives the one that registered the function.
+    with suppress(duckdb.CatalogException, duckdb.NotImplementedException):
+        connection = text.get_backend().con
+        connection.create_function(_FOLD, _fold_texts, ["VARCHAR"], "VARCHAR", type="arrow")
+    return engine_function(_FOLD, "string", "string", catalog="system", database="main")(text)
+
+
+def _fold_texts(texts: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.array([None if text is None else fold_case(text) for text in texts.to_pylist()], pa.string())
+
+
 DIALECT = Dialect(
     name="duckdb",
     title="DuckDB",
@@ -203,6 +239,8 @@ DIALECT = Dialect(
     digest=lambda value: digest_bytes(value, text_bytes),
     hash_number=hash_number,
     trim=trim_spaces,
+    clean_text=clean_text,
+    fold=fold,
     limit_to_calendar=limit_to_calendar,
     count_days=lambda day: _count_all_days(limit_to_calendar(day, "date")),
     count_seconds=count_seconds,

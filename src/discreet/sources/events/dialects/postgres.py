@@ -7,13 +7,15 @@ from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from typing import Any
 
-from discreet.sources.events.cells import engine_function, null_unless
+from discreet.sources.events.case_folding import read_table
+from discreet.sources.events.cells import LONGEST_TEXT, engine_function, null_unless
 from discreet.sources.events.dialects.base import (
     Close,
     Dialect,
     connect_by_ibis,
     declare_columns,
     digest_bytes,
+    fold_below,
     iterate_rows,
     trim_spaces,
 )
@@ -33,6 +35,9 @@ _AS_NUMBERS: dict[int, Callable[[Any], Any]] = {
 }
 """The conversions of oid and money to numbers, by the oid of the type."""
 
+_FOLD_LIMITS = (0x80, 0x250, 0x530)
+"""The code points after ASCII, Latin, and Greek and Cyrillic; no run of the table of case folding crosses one."""
+
 _COLUMN_TYPES = {"int64": "int8", "string": "text", "date32[day]": "date", "bool": "bool"}
 
 
@@ -50,6 +55,11 @@ def text_bytes(text: Any) -> Any:
     A conversion to another encoding fails on an undefined byte, such as 0x81 in WIN1252.
     """
     return engine_function("convert_to", "binary", "string", "string")(text, _ENCODING())
+
+
+def bytes_text(spelled: Any) -> Any:
+    """Return the text of the bytes that `text_bytes` returns."""
+    return engine_function("convert_from", "string", "binary", "string")(spelled, _ENCODING())
 
 
 def drop_broken_text(text: Any) -> Any:
@@ -133,6 +143,28 @@ def to_float(number: Any) -> Any:
     return rounded.clip(*(ibis.literal(each).cast("decimal") for each in (f"-{most}", most))).cast("float64")
 
 
+def clean_text(text: Any) -> Any:
+    """Return a text, NULL if it is too long or reading it may fail; PostgreSQL has no text with a NUL."""
+    length = engine_function("octet_length", "int64", "string")(text)
+    return null_unless(length <= LONGEST_TEXT, drop_broken_text(text))
+
+
+def fold(text: Any) -> Any:
+    """Return a text after simple case folding.
+
+    The time of `translate` grows with the table, up to 10 microseconds for each character. A text whose characters
+    above a limit all stay as they are is translated by the part of the table below it.
+    """
+    import ibis
+
+    # PostgreSQL has no regular expressions on text with a nondeterministic collation.
+    text, runs, branches = bytes_text(text_bytes(text)), read_table()[1], []
+    for limit in _FOLD_LIMITS:
+        above = "".join(f"{chr(first)}-{chr(last)}" for first, last, _, _ in runs if first >= limit)
+        branches.append((~text.re_search(f"[{above}]"), fold_below(text, limit)))
+    return ibis.cases(*branches, else_=fold_below(text))
+
+
 DIALECT = Dialect(
     name="postgres",
     title="PostgreSQL",
@@ -142,10 +174,12 @@ DIALECT = Dialect(
     copies_local_tables=True,
     send_unlogged=send_unlogged,
     text_bytes=text_bytes,
-    bytes_text=lambda spelled: engine_function("convert_from", "string", "binary", "string")(spelled, _ENCODING()),
+    bytes_text=bytes_text,
     digest=lambda value: digest_bytes(value, text_bytes),
     drop_broken_text=drop_broken_text,
     trim=trim_spaces,
+    clean_text=clean_text,
+    fold=fold,
     has_try_cast=False,
     count_days=count_days,
     count_seconds=count_seconds,

@@ -7,12 +7,42 @@ from contextlib import contextmanager
 from datetime import date
 from typing import Any
 
-from discreet.sources.events.cells import SECONDS_PER_DAY, engine_function, null_unless
-from discreet.sources.events.dialects.base import Dialect, cast_to_bytes, cast_to_text, declare_columns, digest_bytes
+from discreet.errors import InvalidTypeError
+from discreet.sources.events.cells import LONGEST_TEXT, SECONDS_PER_DAY, engine_function, null_unless
+from discreet.sources.events.dialects.base import (
+    Dialect,
+    cast_to_bytes,
+    cast_to_text,
+    declare_columns,
+    digest_bytes,
+    fold_below,
+)
 
 _COLUMN_TYPES = {"int64": "bigint", "string": "string", "date32[day]": "date", "bool": "boolean"}
 
 _USE_ARROW = "spark.sql.execution.arrow.pyspark.enabled"
+
+
+def adapt_table(table: Any) -> Any:
+    """Return the table, or raise if its session is one of Spark Connect whose server does not keep cached tables."""
+    session = table.get_backend()._session
+    if type(session).__module__.startswith("pyspark.sql.connect") and not keeps_cached_tables(session):
+        raise InvalidTypeError(
+            "table must be on a Spark that keeps cached tables, unlike this one (pysail does not), because a release "
+            "reads its scores more than once: write the table to Parquet files and give their paths"
+        )
+    return table
+
+
+def keeps_cached_tables(session: Any) -> bool:
+    """Return True if a cached table is read twice and not computed twice, whatever the session says of its storage."""
+    moment = session.sql("SELECT current_timestamp() AS moment").persist()
+    try:
+        # A frame keeps its time, and a query on it has a time of its own.
+        first, second = (moment.select("moment").collect() for _ in range(2))
+        return bool(first == second)
+    finally:
+        moment.unpersist()
 
 
 @contextmanager
@@ -45,6 +75,12 @@ def drop_broken_text(text: Any) -> Any:
     return null_unless(cast_to_bytes(back) == cast_to_bytes(text), text)
 
 
+def clean_text(text: Any) -> Any:
+    """Return a text, NULL if it is no UTF-8, has a NUL or is too long."""
+    length = engine_function("octet_length", "int64", "string")(text)
+    return null_unless((length <= LONGEST_TEXT) & ~text.re_search(r"\x00"), drop_broken_text(text))
+
+
 def count_days(day: Any) -> Any:
     """Return the days of a date since 1970."""
     import ibis
@@ -72,6 +108,7 @@ def count_seconds(moment: Any) -> Any:
 DIALECT = Dialect(
     name="pyspark",
     title="Spark",
+    adapt_table=adapt_table,
     # Spark can cache tables in memory only through a view.
     views_local_tables=True,
     send_unlogged=send_unlogged,
@@ -81,6 +118,9 @@ DIALECT = Dialect(
     drop_broken_text=drop_broken_text,
     # Spark takes the characters to remove as its first argument, and removes spaces without one.
     trim=lambda text, name: engine_function(name, "string", "string")(text),
+    clean_text=clean_text,
+    # Spark prepares the table once for all rows.
+    fold=fold_below,
     # In Java, $ also matches before a final line break.
     text_end=r"\z",
     count_days=count_days,

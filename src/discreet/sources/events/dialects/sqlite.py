@@ -15,21 +15,35 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from discreet.errors import InvalidTypeError, quote
+from discreet.sources.events.case_folding import fold_case
 from discreet.sources.events.cells import (
     DAY_NUMBER,
     LARGEST_EXACT,
+    LONGEST_TEXT,
     MOMENT,
     SECOND_NUMBER,
+    SECONDS_PER_DAY,
     SPELLINGS,
     engine_function,
     read_truth,
 )
 from discreet.sources.events.dialects.base import Dialect, cast_to_bytes, declare_columns, iterate_rows, trim_spaces
 from discreet.sources.events.engine import ask
+from discreet.sources.events.formats import Formats, respell_by_key
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NUMBER = "discreet_number"
+_NUMBER, _PART = "discreet_number", "discreet_part"
+_RESPELL = "discreet_respell"
 _COLUMN_TYPES = {"int64": "INTEGER", "string": "TEXT", "date32[day]": "DATE", "bool": "BOOLEAN"}
+
+
+def register_functions(backend: Any) -> None:
+    """Register with a connection the functions of Python that expressions call."""
+    for name, function in _FUNCTIONS.items():
+        backend.con.create_function(name, 1, function, deterministic=True)
+    backend.con.create_function(_NUMBER, 3, _number_string, deterministic=True)
+    backend.con.create_function(_RESPELL, 3, respell_by_key, deterministic=True)
+    backend.con.create_function(_PART, 3, _extract_part, deterministic=True)
 
 
 def declare_types(backend: Any, table: Any) -> tuple[Any, frozenset[str]]:
@@ -42,9 +56,7 @@ def declare_types(backend: Any, table: Any) -> tuple[Any, frozenset[str]]:
     table
         The name of a table or view, or an ibis table over tables and views.
     """
-    for name, function in _FUNCTIONS.items():
-        backend.con.create_function(name, 1, function, deterministic=True)
-    backend.con.create_function(_NUMBER, 3, _number_string, deterministic=True)
+    register_functions(backend)
     if isinstance(table, str):
         return _table_without_guesses(backend, table, "main")
     from ibis.expr.operations import DatabaseTable
@@ -151,6 +163,10 @@ def _decode_text(cell: Any) -> str | None:
         return None
 
 
+def _clean_text(cell: Any) -> str | None:
+    return _decode_text(cell) if isinstance(cell, bytes) and len(cell) <= LONGEST_TEXT else None
+
+
 def _number_string(cell: Any, alphabet: str, longest: int) -> int | None:
     """Return the number of a text among all strings over an alphabet, or None if it is longer or not one of them."""
     text = _decode_text(cell)
@@ -162,11 +178,25 @@ def _number_string(cell: Any, alphabet: str, longest: int) -> int | None:
     return number
 
 
+def _extract_part(day: int | None, second: int | None, part: str) -> int | None:
+    """Return a part of a day or a second since 1970; a day has no hour."""
+    number = day if day is not None or second is None else second // SECONDS_PER_DAY
+    if number is None or not date.min.toordinal() <= number + _EPOCH.toordinal() <= date.max.toordinal():
+        return None
+    if part == "hour":
+        return None if second is None else second % SECONDS_PER_DAY // 3600
+    found = date.fromordinal(number + _EPOCH.toordinal())
+    parts = {"quarter": (found.month + 2) // 3, "isodow": found.isoweekday()}
+    return parts[part] if part in parts else int(getattr(found, part))
+
+
 _FUNCTIONS = {
     "discreet_md5": lambda cell: (
         hashlib.md5(cell, usedforsecurity=False).hexdigest() if isinstance(cell, bytes) else None
     ),
     "discreet_text": _decode_text,
+    "discreet_clean": _clean_text,
+    "discreet_fold": lambda text: fold_case(text) if isinstance(text, str) else None,
     "discreet_integer": _parse_integer,
     "discreet_float": _parse_float,
     "discreet_date": lambda cell: _decode(cell, SPELLINGS["date"]),
@@ -195,16 +225,24 @@ def _call(name: str, result: str, argument: Any) -> Any:
     return engine_function(name, result, str(argument.type()).removeprefix("!"))(argument)
 
 
-def _read_integer(column: Any) -> Any:
+def _respell(column: Any, kind: str, formats: Formats) -> Any:
+    """Return the bytes of a text as a kind is spelled, by a function that knows the caller's formats."""
+    if not (column.type().is_string() and formats.concern(kind)):
+        return _as_blob(column)
+    call = engine_function(_RESPELL, "binary", "binary", "string", "string")
+    return call(_as_blob(column), kind, formats.key)
+
+
+def _read_integer(column: Any, formats: Formats) -> Any:
     return _choose_by_storage(
         column,
         integer=column.cast("int64"),
         real=_call("discreet_integer", "int64", column),
-        text=_call("discreet_integer", "int64", _as_blob(column)),
+        text=_call("discreet_integer", "int64", _respell(column, "integer", formats)),
     )
 
 
-def _read_text(column: Any) -> Any:
+def _read_text(column: Any, formats: Formats) -> Any:
     whole = _call("discreet_integer", "int64", column).cast("string")
     return _choose_by_storage(column, text=column.cast("string"), integer=column.cast("string"), real=whole)
 
@@ -233,18 +271,18 @@ def spell_user(column: Any) -> Any:
     return ibis.cases((column.typeof() == "real", whole), else_=column.cast("string"))
 
 
-def _read_number(column: Any) -> Any:
+def _read_number(column: Any, formats: Formats) -> Any:
     import ibis
 
     stored = column.typeof()
     if column.type().is_numeric():
         return stored.isin(["integer", "real"]).ifelse(column.cast("float64"), None)
     # Two branches instead of four, because SQLite's parser limits the depth.
-    text = _call("discreet_float", "float64", _as_blob(column))
+    text = _call("discreet_float", "float64", _respell(column, "float", formats))
     return ibis.cases((stored == "text", text), else_=_call("discreet_float", "float64", column))
 
 
-def _read_boolean(column: Any) -> Any:
+def _read_boolean(column: Any, formats: Formats) -> Any:
     import ibis
 
     number = column.cast("int64")
@@ -252,21 +290,21 @@ def _read_boolean(column: Any) -> Any:
     return _choose_by_storage(column, integer=bit, text=read_truth(column.cast("string")))
 
 
-def _read_moment(name: str, result: str) -> Callable[[Any], Any]:
+def _read_moment(name: str, result: str, kind: str) -> Callable[[Any, Formats], Any]:
     """Return a reader of dates or timestamps, which SQLite stores as text."""
-    return lambda column: _choose_by_storage(column, text=_call(name, result, _as_blob(column)))
+    return lambda column, formats: _choose_by_storage(column, text=_call(name, result, _respell(column, kind, formats)))
 
 
-CELL_READERS: dict[str, Callable[[Any], Any | None]] = {
+CELL_READERS: dict[str, Callable[[Any, Formats], Any | None]] = {
     "string": _read_text,
     "integer": _read_integer,
     "float": _read_number,
     "boolean": _read_boolean,
-    "date": _read_moment("discreet_date", "date"),
-    "timestamp": _read_moment("discreet_timestamp", "string"),
-    "timestamp with time zone": lambda column: None,
-    DAY_NUMBER: _read_moment("discreet_days", "int64"),
-    SECOND_NUMBER: _read_moment("discreet_seconds", "int64"),
+    "date": _read_moment("discreet_date", "date", "date"),
+    "timestamp": _read_moment("discreet_timestamp", "string", "timestamp"),
+    "timestamp with time zone": lambda column, formats: None,
+    DAY_NUMBER: _read_moment("discreet_days", "int64", DAY_NUMBER),
+    SECOND_NUMBER: _read_moment("discreet_seconds", "int64", SECOND_NUMBER),
 }
 """The functions that read a cell as each kind, by the cell's own type."""
 
@@ -351,6 +389,11 @@ DIALECT = Dialect(
     # SQLite changes the case of A to Z only.
     fold_case=lambda text, case: text.lower() if case == "lower" else text.upper(),
     trim=trim_spaces,
+    clean_text=lambda text: _call("discreet_clean", "string", text.cast("binary")),
+    fold=lambda text: _call("discreet_fold", "string", text),
+    extract_part=lambda day, second, part: engine_function(_PART, "int64", "int64", "int64", "string")(
+        day, second, part
+    ),
     cell_readers=CELL_READERS,
     spell_user=spell_user,
     dates_are_text=True,

@@ -28,8 +28,12 @@ LONGEST = 10_000
 DEEPEST = 30
 """Maximum depth of nesting, which bounds the recursion of ibis and of the engines.
 
-An arithmetic operator counts as five levels, because its SQL checks for overflow and nests deeper.
+An arithmetic operator counts as five levels, because its SQL checks for overflow and nests deeper, and so does a
+function that reads a cell as another kind.
 """
+
+REPEATED = 8
+"""The most often that the SQL of a cast, of EXTRACT or of fold holds its argument, and the CASEs that it adds."""
 
 MOST_CASES = 100
 """Maximum number of CASE WHENs in the SQL of a condition, overflow checks included; more keep an engine busy."""
@@ -46,6 +50,12 @@ PARTS: dict[type, tuple[str, ...]] = {
     exp.Null: (),
     exp.Literal: ("this", "is_string"),
     exp.Cast: ("this", "to"),
+    exp.TryCast: ("this", "to", "safe"),
+    exp.Extract: ("this", "expression"),
+    exp.Substring: ("this", "start", "length"),
+    exp.Replace: ("this", "expression", "replacement"),
+    exp.Concat: ("expressions", "safe", "coalesce"),
+    exp.Anonymous: ("this", "expressions"),
     exp.Between: ("this", "low", "high"),
     exp.Trim: ("this", "position"),
     exp.Case: ("ifs", "default"),
@@ -69,6 +79,7 @@ _REFUSED: list[tuple[tuple[type, ...], str, str]] = [
     ((exp.Bracket, exp.Dot, exp.Struct, exp.Array), "a nested value or a part of one", _FAILS),
     ((exp.Lambda,), "a lambda", _FAILS),
 ]
+_FUNCTIONS = "lower, upper, fold, trim, ltrim, rtrim, substring, replace, concat, coalesce, cast and extract"
 _OPERATORS: dict[type, str] = {exp.Div: "/", exp.IntDiv: "//", exp.Mod: "%", exp.Pow: "^", exp.DPipe: "||"}
 _CHANGING = {"now", "today", "localtime", "localtimestamp", "transaction_timestamp", "rand", "random", "setseed"}
 _CHANGING |= {"uuid", "gen_random_uuid", "uuidv4", "uuidv7", "nextval", "currval", "session_user", "getvariable"}
@@ -134,7 +145,8 @@ def check_depth(expression: Node) -> None:
             raise InvalidValueError(_TOO_DEEP)
         for child in node.iter_expressions():
             flat = isinstance(node, exp.And | exp.Or) and type(child) is type(node)
-            steep = isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Neg)
+            steep = isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Neg | exp.Extract | exp.Anonymous)
+            steep = steep or is_calculated_cast(node)
             waiting.append((child, depth + (0 if flat else 5 if steep else 1)))
 
 
@@ -177,14 +189,25 @@ def check_repeats(expression: Node) -> None:
             cases[at] = 2 * cases[at] + 1
         elif isinstance(node, exp.Case):
             cases[at] += 1
+        elif isinstance(node, exp.Extract | exp.Anonymous) or is_calculated_cast(node):
+            literal[at] = False
+            cases[at] = REPEATED * (cases[at] + 1)
     if cases[id(expression)] > MOST_CASES:
         raise InvalidValueError("where must calculate less: checked for overflow, its arithmetic needs too many CASEs")
+
+
+def is_calculated_cast(node: Node) -> bool:
+    """Return True for a cast of a part of a row, and False for a literal such as DATE '2024-01-31'."""
+    return isinstance(node, exp.Cast) and not (isinstance(node.this, exp.Literal) and node.this.is_string)
 
 
 def check_listed(node: Node) -> None:
     """Raise unless the node is on the allow list and has no argument beyond the listed ones."""
     if type(node) not in PARTS:
         refuse(node)
+    for each in (node, *node.args.values()):
+        if isinstance(each, exp.In) and each.args.get("field") is not None:
+            raise InvalidValueError(f"where must have literals in parentheses after IN, unlike {sql(each)}{_QUOTES}")
     for name, attached in node.args.items():
         if attached and name not in PARTS[type(node)]:
             refuse(attached if isinstance(attached, exp.Query) else node)
@@ -203,14 +226,14 @@ def refuse(node: Node) -> NoReturn:
         what, why = "a regular expression", "engines read it differently"
     elif type(node) in _OPERATORS:
         what, why = f"the operator {_OPERATORS[type(node)]}", _FAILS
-    elif type(node) in PARTS or not isinstance(node, exp.Func):
+    elif (type(node) in PARTS and not isinstance(node, exp.Anonymous)) or not isinstance(node, exp.Func):
         what, why = f"this form of {node.key}", "it is not known to mean the same on every engine"
     elif name in _CHANGING or name.startswith(("current_", "get_current_")):
         what, why = f"the function {name}", "whether a row is kept must not depend on the clock, the session or chance"
     elif name in _READING or name.startswith("read_"):
         what, why = f"the function {name}", "it reads something other than the row"
     else:
-        known = "only lower, upper, trim, ltrim, rtrim and coalesce are known to mean the same on every engine"
+        known = f"only {_FUNCTIONS} are known to mean the same on every engine"
         what, why = f"the function {name}", known
     raise InvalidValueError(f"where must not use {what} ({sql(node)}): {why}")
 

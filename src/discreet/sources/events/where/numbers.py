@@ -22,12 +22,22 @@ import ibis.expr.datatypes as dt
 import numpy as np
 
 from discreet.errors import InvalidTypeError, InvalidValueError
+from discreet.sources.events.cells import DAY_NUMBER, SECOND_NUMBER, SECONDS_PER_DAY, read_cell
 from discreet.sources.events.dialects.base import Dialect
 from discreet.sources.events.where.grammar import Node, sql
 
 MOST = 2**63 - 1
 """Largest absolute value of a result of arithmetic, the range of 64-bit integers; a larger one is NULL on every engine.
 """
+
+DATE_PARTS = {"year": (1, 9999), "quarter": (1, 4), "month": (1, 12), "day": (1, 31), "isodow": (1, 7), "hour": (0, 23)}
+"""The parts of a date and a time that can be extracted, and their ranges; Monday is the first day of a week."""
+
+_MARCH = 719_468
+"""The days from 1 March of the year 0 to 1 January 1970."""
+
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+"""The days since 1970 of the first day of the year 1 and the last of the year 9999."""
 
 _DAY = r"\d{4}-\d\d-\d\d"
 _CLOCK = r"[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?"
@@ -61,6 +71,8 @@ class Value:
         An integer stands for expr / 10^scale, and expr lies in [low, high].
     cell
         The column behind a string whose type is not declared, which can be read as another kind.
+    longest
+        The most bytes that a clean string can have; None for a string as its column has it.
     """
 
     kind: str
@@ -71,6 +83,7 @@ class Value:
     low: int = 0
     high: int = 0
     cell: Any = None
+    longest: int | None = None
 
     @property
     def text(self) -> str:
@@ -313,7 +326,8 @@ def moment_literal(dialect: Dialect, kind: str, given: Any, node: Node) -> Value
     if moment is None:
         raise InvalidValueError(f"where must hold {_SPELLED[kind]}, not {sql(node)}")
     if not dialect.dates_are_text:
-        return Value(kind, node, ibis.literal(moment), moment)
+        literal = dialect.date_literal(moment) if kind == "date" else ibis.literal(moment)
+        return Value(kind, node, literal, moment)
     # Text is compared in one spelling: no T, and no zeros at the end of a fraction.
     text = moment.isoformat().replace("T", " ")
     return Value(kind, node, ibis.literal(text.rstrip("0").rstrip(".") if "." in text else text), moment)
@@ -321,6 +335,9 @@ def moment_literal(dialect: Dialect, kind: str, given: Any, node: Node) -> Value
 
 def unify_moments(values: list[Value]) -> list[Value]:
     """Return timestamps with literals in the resolution of the column; converting the column could fail on a row."""
+    if any(each.expr.type().is_string() for each in values):
+        # The engine keeps dates as text, and those that are read from cells are dates to ibis.
+        return [replace(each, expr=each.expr.cast("string")) if each.expr.type().is_date() else each for each in values]
     # The resolution is the number of decimal places of the seconds, and 6 for types that have none.
     types = [each.expr.type() for each in values if each.literal is None]
     scales = {each.scale if each.is_timestamp() and each.scale is not None else 6 for each in types}
@@ -339,6 +356,36 @@ def unify_moments(values: list[Value]) -> list[Value]:
             expr = expr.cast(dt.Timestamp(timezone=expr.type().timezone, scale=scale))
         rescaled.append(replace(each, expr=expr))
     return rescaled
+
+
+def extract_part(dialect: Dialect, cell: Any, part: str) -> Any:
+    """Return a part of a date, or of a moment in UTC, as the proleptic Gregorian calendar has it.
+
+    Days are counted from 1 March of the year 0 in whole numbers that are never negative, so that all engines divide
+    alike, and each expression holds the one before it once, but for the year (C. Neri and L. Schneider, Euclidean
+    affine functions and their application to calendar algorithms, 2022).
+    """
+    day, second = read_cell(dialect, cell, DAY_NUMBER), read_cell(dialect, cell, SECOND_NUMBER)
+    if dialect.extract_part is not None:
+        return dialect.extract_part(day, second, part)
+    seconds = second + _MARCH * SECONDS_PER_DAY
+    days = ibis.coalesce(day + _MARCH, seconds // SECONDS_PER_DAY)
+    inside = days.between(_MARCH + _FIRST_DAY, _MARCH + _LAST_DAY)
+    days = ibis.cases((inside, seconds % SECONDS_PER_DAY if part == "hour" else days), else_=ibis.null("int64"))
+    if part == "hour":
+        return days // 3600
+    if part == "isodow":
+        return (days + 2) % 7 + 1
+    in_centuries = 4 * days + 3
+    in_years = 4 * ((in_centuries % 146_097) // 4) + 3
+    in_months = 2_141 * ((in_years % 1_461) // 4) + 197_913
+    if part == "day":
+        return (in_months % 65_536) // 2_141 + 1
+    if part == "year":
+        # January and February, the eleventh and twelfth months, are in the year after that of their March.
+        return 100 * (in_centuries // 146_097) + in_years // 1_461 + in_months // (13 * 65_536)
+    month = (in_months // 65_536 - 1) % 12
+    return month // 3 + 1 if part == "quarter" else month + 1
 
 
 def add_article(kind: str) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from decimal import MAX_PREC, Context, Decimal
 from fractions import Fraction
 from string import ascii_lowercase, ascii_uppercase
+from sys import float_info
 from typing import Any
 
 import ibis
@@ -22,23 +23,34 @@ import ibis.expr.types as ir
 from sqlglot import exp
 
 from discreet.errors import InvalidTypeError, InvalidValueError, choices, quote, suggestion
-from discreet.sources.events.cells import engine_function, has_reading, is_missing, read_cell
-from discreet.sources.events.dialects.base import Dialect, dialect_of
+from discreet.sources.events.cells import (
+    DAY_NUMBER,
+    LONGEST_TEXT,
+    SECOND_NUMBER,
+    engine_function,
+    has_reading,
+    is_missing,
+    read_cell,
+)
+from discreet.sources.events.dialects.base import Dialect
 from discreet.sources.events.dialects.duckdb import DIALECT as DUCKDB
 from discreet.sources.events.where.grammar import (
     COMPARISONS,
     Node,
     check_grammar,
     check_listed,
+    is_calculated_cast,
     parse_expression,
     refuse,
     silence_sqlglot,
     sql,
 )
 from discreet.sources.events.where.numbers import (
+    DATE_PARTS,
     Value,
     add_article,
     calculate,
+    extract_part,
     find_grid,
     moment_literal,
     refuse_mismatch,
@@ -58,21 +70,40 @@ _CALCULATIONS: dict[type, Callable[[Any, Any], Any]] = {
     exp.Mul: operator.mul,
 }
 _TRIMS = {None: "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
+_CASTS = {
+    "TEXT": "string",
+    "VARCHAR": "string",
+    "INT": "integer",
+    "BIGINT": "integer",
+    "DOUBLE": "float",
+    "DATE": "date",
+    "BOOLEAN": "boolean",
+}
+"""The types of a cast, and the kinds that a cell is read as."""
+
+_CASTS_FROM = {
+    "string": {"string", "integer", "float", "date", "boolean"},
+    "integer": {"string", "integer", "float"},
+    "decimal": {"string", "integer", "float"},
+    "float": {"string", "integer", "float"},
+    "date": {"string", "date"},
+    "boolean": {"string", "boolean"},
+}
+"""The kinds that a kind can be cast to with one meaning on every engine."""
+
+_MOST_FLOAT = float_info.max
+
+_LONGEST_RESULT = 2**20
+"""Maximum number of bytes that a text which functions make can have, whatever the row holds."""
+
 _LITERAL_CASTS = {
     "DATE": "date",
     "TIMESTAMP": "timestamp",
     "TIMESTAMPNTZ": "timestamp",
     "TIMESTAMPTZ": "timestamp with time zone",
 }
-_READINGS = {
-    "integer": "whole numbers (25)",
-    "float": "numbers (2.5)",
-    "boolean": "true or false",
-    "date": "dates (2026-01-31)",
-    "timestamp": "dates and times (2026-01-31 or 2026-01-31 12:00:00)",
-    "timestamp with time zone": "times with a zone (2026-01-31 12:00:00+01:00)",
-}
-"""The kinds that a column without a declared type can be read as, in the words of a note."""
+_READINGS = {"integer", "float", "boolean", *_MOMENTS}
+"""The kinds that a column without a declared type can be read as, beside text."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,17 +131,19 @@ class Condition:
     ----------
     text
         One SQL expression in DuckDB's dialect, of columns, literals, comparisons, AND, OR, NOT, IN with a list,
-        BETWEEN, LIKE, ILIKE, IS NULL, IS TRUE, IS DISTINCT FROM, + - *, lower, upper, trim, coalesce, CASE WHEN.
+        BETWEEN, LIKE, ILIKE, IS NULL, IS TRUE, IS DISTINCT FROM, + - *, lower, upper, fold, trim, substring, replace,
+        concat, coalesce, CASE WHEN, CAST and EXTRACT.
     columns
         The names of columns in the text, each once; a table may have them in another case.
 
     Notes
     -----
     Every engine gives a condition one meaning. Strings are compared by their UTF-8 bytes, whatever the collation of a
-    column; lower, upper and ILIKE change the letters A to Z alone, and trim removes spaces (U+0020) alone. Dates on
-    SQLite are ISO text. Numbers are compared by their exact value, except beside a column of floats, where both sides
-    are doubles, and NaN is the largest and equal to itself. Arithmetic is for integers and decimal literals; a result
-    of 2^63 or more, in units of its last decimal place, is NULL.
+    column; lower, upper and ILIKE change the letters A to Z alone, and trim removes spaces (U+0020) alone. To fold,
+    substring, replace and concat a text over 64 KiB, or one with a NUL, is NULL. Dates on SQLite are ISO text. Numbers
+    are compared by their exact value, except beside a column of floats, where both sides are doubles, and NaN is the
+    largest and equal to itself. Arithmetic is for integers and decimal literals; a result of 2^63 or more, in units of
+    its last decimal place, is NULL.
 
     Examples
     --------
@@ -135,13 +168,27 @@ class Condition:
         columns = dict.fromkeys(column.name for column in root.find_all(exp.Column) if column.name)
         return cls(text, tuple(columns), root, tokens)
 
-    def translate(self, table: ir.Table, *, undeclared: Collection[str] = (), is_text: bool = False) -> Translation:
+    @property
+    def is_name(self) -> bool:
+        """True if the text is a name alone, with dots or not."""
+        return isinstance(self._root, exp.Column | exp.Dot)
+
+    def translate(
+        self,
+        table: ir.Table,
+        dialect: Dialect = DUCKDB,
+        *,
+        undeclared: Collection[str] = (),
+        is_text: bool = False,
+    ) -> Translation:
         """Translate the condition for a table.
 
         Parameters
         ----------
         table
             The table with the columns.
+        dialect
+            The dialect of its engine, with the formats of dates and numbers in text.
         undeclared
             The columns whose type is not declared, such as those of a CSV file. They hold text; beside a number, a
             date, a timestamp or TRUE the text is read as such, and in arithmetic as an integer, and is NULL in rows
@@ -159,34 +206,56 @@ class Condition:
         Examples
         --------
         >>> import ibis
-        >>> visits = ibis.table({"day": "string"}, name="visits")
-        >>> print(Condition.parse("day > 9").translate(visits, undeclared=["day"]).note)
-        where reads day as numbers (2.5), because its type is not declared: no other spelling meets it
+        >>> visits = ibis.table({"won": "string"}, name="visits")
+        >>> print(Condition.parse("won = TRUE").translate(visits, undeclared=["won"]).note)
+        where reads won as true or false, because its type is not declared: no other spelling meets it
         """
-        reader = Reader(table, frozenset(undeclared), is_text)
+        reader = Reader(table, dialect, frozenset(undeclared), is_text)
+        return Translation(self._read(reader, reader.truth), reader.comparator.describe_readings())
+
+    def translate_value(self, reader: Reader) -> Value:
+        """Return the value of the text, which need not be true or false, for the table of a reader."""
+        found: Value = self._read(reader, reader.value)
+        return found
+
+    def _read(self, reader: Reader, read: Callable[[Node], Any]) -> Any:
+        """Return what a method of the reader makes of the root, and raise if DuckDB does not parse the text."""
         with silence_sqlglot():
             try:
-                truth = reader.truth(self._root)
+                found = read(self._root)
             except (InvalidTypeError, InvalidValueError):
                 raise
             except Exception as error:  # a message of ibis would be about types of its own
                 name = type(error).__name__
                 raise InvalidValueError(f"where must fit the table, and ibis cannot read it ({name})") from None
             # The grammar is checked last, because the errors above say more.
-            check_grammar(self.text, self._tokens, table.columns)
-        return Translation(truth, reader.comparator.describe_readings())
+            check_grammar(self.text, self._tokens, reader.table.columns)
+        return found
 
 
 class Reader:
-    """Translates nodes of the allow list for one table."""
+    """Translates nodes of the allow list for one table.
 
-    def __init__(self, table: ir.Table, undeclared: frozenset[str], is_text: bool) -> None:
-        self.table, self.undeclared, self.is_text = table, undeclared, is_text
-        try:
-            self.dialect = dialect_of(table)
-        except ibis.common.exceptions.IbisError:  # the table has no engine
-            self.dialect = DUCKDB
-        self.comparator = Comparator(self.dialect)
+    Attributes
+    ----------
+    read_strange
+        Return a column without a declared type, which may be a structure, as it is read; None for the column itself.
+    is_clean
+        True if every text is cleaned where it is read.
+    """
+
+    def __init__(
+        self,
+        table: ir.Table,
+        dialect: Dialect,
+        undeclared: frozenset[str],
+        is_text: bool,
+        read_strange: Callable[[Any], Any] | None = None,
+        is_clean: bool = False,
+    ) -> None:
+        self.table, self.dialect, self.undeclared, self.is_text = table, dialect, undeclared, is_text
+        self.read_strange, self.is_clean = read_strange, is_clean
+        self.comparator = Comparator(dialect)
 
     def truth(self, node: Node) -> Any:
         """Return the node as a boolean expression."""
@@ -214,7 +283,9 @@ class Reader:
             refuse(node.this)
         dialect, expr = self.dialect, self.table[self._find_column(node.name)]
         if expr.get_name() in self.undeclared:
-            return Value("string", node, read_cell(dialect, expr, "string"), cell=expr)
+            cell = expr if self.read_strange is None else self.read_strange(expr)
+            value = Value("string", node, read_cell(dialect, cell, "string"), cell=cell)
+            return self.clean(value) if self.is_clean else value
         dtype = expr.type()
         tests = {
             "boolean": dtype.is_boolean,
@@ -233,7 +304,8 @@ class Reader:
             dialect.check_column(f"{sql(node)} in where", dtype)
         if kind != "integer":
             is_text = dialect.dates_are_text and kind in _MOMENTS
-            return Value(kind, node, _normalize_moment(expr, kind) if is_text else expr)
+            value = Value(kind, node, _normalize_moment(expr, kind) if is_text else expr)
+            return self.clean(value) if self.is_clean and kind == "string" else value
         # On an engine without typed columns, a column declared with small integers can hold any.
         bounds = dtype.bounds if dialect.has_typed_columns else dt.int64.bounds
         return Value(kind, node, expr, low=bounds.lower, high=bounds.upper)
@@ -275,12 +347,75 @@ class Reader:
         return Value("NULL", node)
 
     def cast(self, node: Node) -> Value:
-        """Return a literal such as DATE '2024-01-31', which sqlglot parses as the cast of a string."""
+        """Return a cell read as another kind, NULL where it has no such value, or a literal such as DATE '2024-01-31'.
+
+        sqlglot parses such a literal as the cast of a string.
+        """
         name, text = node.to.this.name, node.this
-        if name not in _LITERAL_CASTS or node.to.expressions or not (isinstance(text, exp.Literal) and text.is_string):
-            refuse(node)
-        spelled = f"{name.removesuffix('NTZ')} {sql(text)}"
-        return moment_literal(self.dialect, _LITERAL_CASTS[name], text.this, spelled)
+        if not is_calculated_cast(node):
+            if name not in _LITERAL_CASTS or node.to.expressions:
+                refuse(node)
+            spelled = f"{name.removesuffix('NTZ')} {sql(text)}"
+            return moment_literal(self.dialect, _LITERAL_CASTS[name], text.this, spelled)
+        if name not in _CASTS or node.to.expressions:
+            raise InvalidValueError(
+                f"where must cast to TEXT, BIGINT, DOUBLE, DATE or BOOLEAN alone, unlike {sql(node)}: a cast gives "
+                "NULL where a cell has no such value"
+            )
+        kind, value = _CASTS[name], self.value(text)
+        if value.kind == "NULL":
+            return replace(value, node=node)
+        source = self._calculated(value)
+        known = kind in _CASTS_FROM.get(value.kind, ())
+        if not known or not (value.kind == "boolean" or has_reading(self.dialect, source, kind)):
+            raise InvalidTypeError(
+                f"where must not cast {value.text}, {add_article(value.kind)}, to {name} on {self.dialect.title}: such "
+                "a cast is not known to mean the same on every engine"
+            )
+        if value.kind == "boolean":
+            text = ibis.cases((value.expr, "true"), (~value.expr, "false"), else_=ibis.null("string"))
+            return value if kind == "boolean" else Value(kind, node, text, longest=len("false"))
+        read = read_cell(self.dialect, source, kind)
+        if kind == "integer":
+            return Value(kind, node, read, low=-(2**63), high=2**63 - 1)
+        if kind == "float":
+            # Some engines read 1e999 as infinite, and others not at all.
+            return Value(
+                kind, node, ibis.cases((read.between(-_MOST_FLOAT, _MOST_FLOAT), read), else_=ibis.null("float64"))
+            )
+        return self.clean(Value(kind, node, read)) if kind == "string" else Value(kind, node, read)
+
+    def extract(self, node: Node) -> Value:
+        """Return a part of the date of a cell, or of the moment in UTC, NULL where it is neither or out of range."""
+        part, value = str(node.this.name).lower(), self.value(node.expression)
+        if part not in DATE_PARTS:
+            raise InvalidValueError(f"where must extract {', '.join(DATE_PARTS)} alone, unlike {sql(node)}")
+        if value.kind == "NULL":
+            return replace(value, node=node)
+        if value.kind not in {*_MOMENTS, "string"}:
+            raise InvalidTypeError(
+                f"where must extract a {part} from a date or a timestamp, not from {value.text}, "
+                f"{add_article(value.kind)}"
+            )
+        source = self._calculated(value)
+        # An engine whose functions of text are not known may take very long over the arithmetic of the calendar.
+        known = self.dialect.clean_text is not None
+        if not known or not any(has_reading(self.dialect, source, kind) for kind in (DAY_NUMBER, SECOND_NUMBER)):
+            raise InvalidValueError(
+                f"where must not extract a {part} on {self.dialect.title}, whose days are not known"
+            )
+        if value.cell is not None:
+            self.comparator.readings[value.text] = "timestamp"
+        low, high = DATE_PARTS[part]
+        return Value("integer", node, extract_part(self.dialect, source, part), low=low, high=high)
+
+    def _calculated(self, value: Value) -> Any:
+        """Return the expression of a value that is read as another kind, the cell of a column without a type."""
+        if value.literal is not None:
+            raise InvalidValueError(f"where must have a column in the place of {value.text}")
+        if value.scale:
+            raise InvalidValueError(f"where must not cast {value.text}, which has decimal places")
+        return value.expr if value.cell is None else value.cell
 
     def connective(self, node: Node) -> Value:
         combine = operator.and_ if isinstance(node, exp.And) else operator.or_
@@ -350,7 +485,90 @@ class Reader:
             changed = self.dialect.trim(value.expr, _TRIMS[node.args.get("position")])
         else:
             raise InvalidValueError(f"where must not trim strings on {self.dialect.name}, as it does with {value.text}")
-        return Value("string", node, changed, cell=None if value.cell is None else changed)
+        return self._changed(node, value, changed, _measure(value))
+
+    def substring(self, node: Node) -> Value:
+        """Return some characters of a text, counted from 1."""
+        places = [node.args[name] for name in ("start", "length") if node.args.get(name) is not None]
+        if not all(isinstance(each, exp.Literal) and re.fullmatch("[0-9]{1,6}", each.this) for each in places):
+            raise InvalidValueError(
+                f"where must have whole numbers as the place and the length in {sql(node)}, the place from 1"
+            )
+        start, *length = [int(each.this) for each in places]
+        if start < 1:
+            raise InvalidValueError(f"where must count the characters from 1 in {sql(node)}")
+        value = self._clean_string(node.this, "substring")
+        if value is None:
+            return Value("NULL", node)
+        longest = min([_measure(value) or 0, *(4 * each for each in length)])
+        # The substr of ibis holds its argument twice.
+        call = engine_function(self.dialect.substring, "string", "string", *["int32"] * len(places))
+        return self._changed(node, value, call(value.expr, start, *length), longest)
+
+    def replacement(self, node: Node) -> Value:
+        """Return a text with another text in place of each one that is searched for, from left to right."""
+        old, new = node.expression, node.args.get("replacement")
+        if not all(isinstance(each, exp.Literal) and each.is_string for each in (old, new)) or not old.this:
+            raise InvalidValueError(
+                f"where must have two string literals in {sql(node)}, the text to replace, which is not empty, and the "
+                "one in its place"
+            )
+        value = self._clean_string(node.this, "replace")
+        if value is None:
+            return Value("NULL", node)
+        sizes = [len(each.this.encode()) for each in (old, new)]
+        longest = (_measure(value) or 0) * max(1, -(-sizes[1] // sizes[0]))
+        changed = self.dialect.drop_collation(value.expr).replace(old.this, new.this)
+        return self._changed(node, value, changed, longest)
+
+    def concat(self, node: Node) -> Value:
+        """Return texts one after the other, a missing one as an empty one."""
+        found = [self._clean_string(each, "concat") for each in node.expressions]
+        given = [each for each in found if each is not None]
+        if not given:
+            return Value("string", node, ibis.literal(""), "")
+        joined = [each.expr if each.literal is not None else ibis.coalesce(each.expr, "") for each in given]
+        changed = joined[0] if len(joined) == 1 else _combine_balanced(operator.add, joined)
+        return self._changed(node, given[0], changed, sum(_measure(each) or 0 for each in given))
+
+    def function(self, node: Node) -> Value:
+        """Return a text after Unicode simple case folding, the only function that sqlglot does not know."""
+        if node.name.lower() != "fold" or len(node.expressions) != 1:
+            refuse(node)
+        value = self._clean_string(node.expressions[0], "fold")
+        if value is None:
+            return Value("NULL", node)
+        if self.dialect.fold is None or node.find(exp.Column) is None:
+            reason = "without a column" if self.dialect.fold is not None else f"on {self.dialect.name}"
+            raise InvalidValueError(f"where must not fold strings {reason}, as in {sql(node)}")
+        # A character of two bytes can fold to one of three.
+        return self._changed(node, value, self.dialect.fold(value.expr), (_measure(value) or 0) * 3 // 2)
+
+    def clean(self, value: Value) -> Value:
+        """Return a string that is NULL in rows where functions of text could differ from engine to engine."""
+        if _measure(value) is not None:
+            return value
+        if self.dialect.clean_text is None:
+            raise InvalidValueError(
+                f"where must not change strings on {self.dialect.name}, as it does with {value.text}"
+            )
+        return replace(value, expr=self.dialect.clean_text(value.expr), longest=LONGEST_TEXT)
+
+    def _clean_string(self, node: Node, name: str) -> Value | None:
+        """Return a clean string, None for NULL."""
+        value = self.value(node)
+        if value.kind == "NULL":
+            return None
+        _check_string(value, name)
+        return self.clean(value)
+
+    def _changed(self, node: Node, value: Value, changed: Any, longest: int | None) -> Value:
+        """Return what a function makes of a string, and raise if it could become too long."""
+        if longest is not None and longest > _LONGEST_RESULT:
+            raise InvalidValueError(
+                f"where must not make texts of more than {_LONGEST_RESULT:,} bytes, as {sql(node)} could"
+            )
+        return Value("string", node, changed, cell=None if value.cell is None else changed, longest=longest)
 
     def coalesce(self, node: Node) -> Value:
         values = self.comparator.unify_types([self.value(each) for each in (node.this, *node.expressions)])
@@ -383,6 +601,12 @@ READERS: dict[type, Callable[[Reader, Any], Value]] = {
     exp.Boolean: Reader.boolean,
     exp.Null: Reader.null,
     exp.Cast: Reader.cast,
+    exp.TryCast: Reader.cast,
+    exp.Extract: Reader.extract,
+    exp.Substring: Reader.substring,
+    exp.Replace: Reader.replacement,
+    exp.Concat: Reader.concat,
+    exp.Anonymous: Reader.function,
     exp.And: Reader.connective,
     exp.Or: Reader.connective,
     exp.Not: Reader.negation,
@@ -500,7 +724,7 @@ class Comparator:
             refuse_mismatch(given)
         else:
             alike = unify_moments(given) if kinds <= _MOMENTS else given
-        found, nothing = iter(alike), ibis.null(alike[0].expr.type())
+        found, nothing = iter(alike), ibis.null(alike[0].expr.type().copy(nullable=True))
         return [replace(each, expr=nothing) if each.kind == "NULL" else next(found) for each in values]
 
     def align_kinds(self, values: list[Value]) -> list[Value]:
@@ -520,7 +744,8 @@ class Comparator:
             each.literal is not None for each in values if each.cell is None and each.kind != "NULL"
         )
         noted = "timestamp" if kind == "date" and is_beside_literals else kind
-        kind = noted if has_reading(self.dialect, ibis.literal(""), noted) else kind
+        if noted != kind and has_reading(self.dialect, ibis.literal(""), noted):
+            kind = noted
         values = [self.read_as(kind, each, values, noted) for each in values]
         return [
             moment_literal(self.dialect, kind, each.literal, each.node)
@@ -544,9 +769,11 @@ class Comparator:
         """Return a sentence about the columns that were read as another kind, None if there are none."""
         if not self.readings:
             return None
-        listed = " and ".join(f"{text} as {_READINGS[kind]}" for text, kind in self.readings.items())
+        formats = self.dialect.formats
+        listed = " and ".join(f"{text} as {formats.describe(kind)}" for text, kind in self.readings.items())
         types = "its type is" if len(self.readings) == 1 else "their types are"
-        return f"where reads {listed}, because {types} not declared: no other spelling meets it"
+        mended = "".join(dict.fromkeys(formats.mend(kind) for kind in self.readings.values()))
+        return f"where reads {listed}, because {types} not declared: no other spelling meets it{mended}"
 
 
 def _normalize_moment(expr: Any, kind: str) -> Any:
@@ -569,7 +796,14 @@ def _combine_values(values: list[Value], node: Node, combine: Callable[[list[Any
     low, high = min(each.low for each in given), max(each.high for each in given)
     expr = combine([each.expr for each in values])
     cell = expr if any(each.cell is not None for each in given) else None
-    return replace(given[0], node=node, expr=expr, literal=None, low=low, high=high, cell=cell)
+    sizes = [_measure(each) for each in given]
+    longest = None if None in sizes else max(size or 0 for size in sizes)
+    return replace(given[0], node=node, expr=expr, literal=None, low=low, high=high, cell=cell, longest=longest)
+
+
+def _measure(value: Value) -> int | None:
+    """Return the most bytes that a string can have, None if its column says nothing about that."""
+    return len(value.literal.encode()) if isinstance(value.literal, str) else value.longest
 
 
 def _combine_balanced(combine: Callable[[Any, Any], Any], parts: list[Any]) -> Any:

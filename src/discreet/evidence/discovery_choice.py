@@ -1,0 +1,317 @@
+"""Verify the private choice between two methods of partition selection, and the one for users of one item.
+
+The releases of neighbouring tables are compared as mixtures: with the probability of the choice, the noisy numbers of
+users from the threshold on, of which a release is a function, and otherwise a release by weights. The numbers that the
+choice is made by, and of users by first items, must be those of the definition, and so must be rates and thresholds. A
+release is made by the code of `top_k` with every order of the noisy numbers, reaching the threshold or not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import count, permutations, product
+from typing import Any, ClassVar
+
+import numpy as np
+
+from discreet.evidence import definition
+from discreet.evidence.discovery import (
+    SLACK,
+    Compared,
+    DiscoveryTask,
+    DiscoveryVerdict,
+    HeldItems,
+    HeldSnapshot,
+    ReleaseLaws,
+    needed_delta,
+    new_items_mass,
+)
+from discreet.evidence.discovery_tables import KEY, Touched, WeightedTables, format_table, open_events
+from discreet.evidence.report import Failure, share
+from discreet.exact.arrays import Floats, Ranks
+from discreet.mechanisms.adaptive_discovery import AdaptiveDiscovery
+from discreet.mechanisms.base import Prepared
+from discreet.mechanisms.histogram import PreparedHistogram
+from discreet.mechanisms.tally import Selection
+from discreet.privacy import ADJACENCIES
+from discreet.release.discovery_request import DiscoveryRequest, make_discovery_request
+from discreet.release.release import Release
+from discreet.release.request import Randomness
+from discreet.sources.discovered import AUTO, FoundItems
+
+BUDGET = Fraction(2)
+"""The epsilon of a release."""
+
+_PART = Fraction(1, 100)
+"""The part of it for the choice, by definition."""
+
+_SIZES = 1, 2
+"""The numbers of items of the releases."""
+
+Firsts = dict[str, tuple[int, int]]
+"""For some items the number of users of whom it is the first, and of those who have no other item."""
+
+
+@dataclass(frozen=True)
+class ChoiceTable:
+    """The items of a table by both methods."""
+
+    touched: Touched
+    firsts: Firsts
+
+    @property
+    def lead(self) -> int:
+        """The number whose sign decides without noise."""
+        return definition.choice_lead(*self.users)
+
+    @property
+    def users(self) -> tuple[int, int]:
+        """The number of users, and of those of one item."""
+        return sum(n for n, _ in self.firsts.values()), sum(n for _, n in self.firsts.values())
+
+    def __str__(self) -> str:
+        return f"{format_table([self.touched])}, {self.firsts}"
+
+
+@dataclass(frozen=True)
+class ChoiceTables(WeightedTables):
+    """Small tables for the choice."""
+
+    method: ClassVar[str] = AUTO
+
+    def __str__(self) -> str:
+        return f"choice, {super().__str__()}"
+
+    @property
+    def rate(self) -> Fraction:
+        """The rate of the noise on numbers of users by definition."""
+        return BUDGET * (1 - _PART) / (2 if self.adjacency == "swap" else 1)
+
+    @property
+    def threshold(self) -> int:
+        """The threshold of users of one item by definition."""
+        return definition.least_single_threshold(BUDGET * (1 - _PART), self.delta, self.adjacency)
+
+    def read_both(self) -> tuple[list[ChoiceTable], list[Failure]]:
+        """Return every base with every user, as the library reads it in one query, and departures from definitions."""
+        rows: list[tuple[str, str]] = []
+        tables = list(product(range(len(self.bases())), range(len(self.users()))))
+        for (i, base), (j, user) in product(enumerate(self.bases()), enumerate(self.users())):
+            # No item or user is in two tables. Users of a base have names by which their first items are the same.
+            for n, person in enumerate([*base, user]):
+                items = [f"{i}-{j}/{item}" for _, item in person]
+                names = (f"{i}-{j}-{n}-{salt}" for salt in count())
+                who = next(name for name in names if is_first(name, items))
+                rows += [(who, item) for item in items * 2]
+        source = open_events([(0, who, 0, item) for who, item in rows], self.terms)
+        with source.snapshot(KEY) as snapshot:
+            found: Any = snapshot
+            read = {row["item"]: row for row in found.scores.to_pyarrow().to_pylist()}
+            counted, (runs,) = snapshot.count_users(), snapshot.take_firsts().runs()
+        right = definition.count_firsts(rows, KEY)
+        ((weights),) = definition.count_people(((who, 0, item) for who, item in rows), self.items, KEY, 1, False, True)
+        defined = {
+            item: {"item": item, "score": weight, "total": n, "first": first[0], "single": first[1]}
+            for item, (weight, n) in weights.items()
+            if weight and (first := right.get(item, (0, 0)))
+        }
+        failures = []
+        for item in read.keys() | defined.keys():
+            if read.get(item) != defined.get(item):
+                failures = [Failure("people", f"{read.get(item)} is found, by definition {defined.get(item)}")]
+        totals = tuple(sum(row[name] for row in read.values()) for name in ("first", "single"))
+        sizes = sorted((row["first"] for row in read.values() if row["first"]), reverse=True)
+        if counted != totals or np.repeat(*runs).tolist() != sizes:
+            failures.append(Failure("people", f"{counted} users are counted, by definition {totals}"))
+        made = []
+        for i, j in tables:
+            own = [row for item, row in sorted(read.items()) if item.startswith(f"{i}-{j}/")]
+            short = [(row["item"].partition("/")[2], row) for row in own]
+            touched = tuple((name, row["score"], row["total"]) for name, row in short)
+            firsts = {name: (row["first"], row["single"]) for name, row in short if row["first"]}
+            made.append(ChoiceTable(touched, firsts))
+        return made, failures
+
+    def compare_both(self, k: int, pairs: list[tuple[ChoiceTable, ChoiceTable]]) -> Compared:
+        """Compare releases of k items from all neighbours, and their terms with the definition."""
+        source = HeldItems(self.terms, self.adjacency, FoundItems([], []))
+        request = make_discovery_request(source, k, BUDGET)
+        discovery = request.share.discovery
+        assert isinstance(discovery, AdaptiveDiscovery), "the terms have a choice"
+        weighted, failures = ReleaseLaws(request, source), list[Failure]()
+        apart = [tell_numbers_apart(discovery, one, other) for one, other in pairs]
+        seen = [
+            mix_laws(discovery, pair, numbers, weighted.compare([pair[0].touched], [pair[1].touched]))
+            for pair, numbers in zip(pairs, apart, strict=True)
+        ]
+
+        def fail(check: str, what: str) -> None:
+            failures.append(Failure(check, f"{what} with {self}"))
+
+        delta, own = float(self.delta), BUDGET * (1 - _PART)
+        kept, needed = ([needed_delta(*pair, e) for pair in laws] for laws, e in ((apart, own), (seen, BUDGET)))
+        for name, each in (("numbers of users", kept), (f"releases with k = {k}", needed)):
+            worst = max(range(len(each)), key=each.__getitem__)
+            if each[worst] > delta * (1.0 + SLACK):
+                where = " and ".join(map(str, pairs[worst]))
+                fail("delta", f"{name} need {share(each[worst] / delta)} of delta at {where}")
+        alone = max(new_items_mass(*pair) for pair in apart)
+        if alone > delta * (1.0 + SLACK) / (2 if self.adjacency == "swap" else 1):
+            fail("alone", f"items of one user alone need {share(alone / delta)} of delta")
+        moved = max(abs(one.lead - other.lead) for one, other in pairs)
+        if moved * discovery.choice_rate > BUDGET * _PART:
+            fail("choice", f"a number that moves by {moved} has noise of the rate {discovery.choice_rate}")
+        for table in {table.users: table for pair in pairs for table in pair}.values():
+            for noise in (-table.lead, 1 - table.lead):
+                is_chosen = discovery.prefers_alternative(*table.users, {discovery.choice_rate: noise}.__getitem__)
+                if is_chosen != (table.lead + noise > 0):
+                    fail("choice", f"users of one item are taken: {is_chosen}, with noise {noise} at {table.users}")
+        terms = {
+            "rate": (discovery.alternative.rate, self.rate),
+            "threshold": (discovery.alternative.threshold, self.threshold),
+            "choice": (discovery.choice_rate, definition.choice_rate(BUDGET * _PART, self.adjacency)),
+            "total": ((request.guarantee.epsilon, request.guarantee.delta), (BUDGET, self.delta)),
+            "noise": (weighted.rates, {discovery.choice_rate}),
+        }
+        for check, (made, right) in terms.items():
+            if made != right:
+                fail(check, f"{made}, by definition {right}, is the {check}")
+        for users in range(self.threshold + 3):
+            chance = float(discovery.alternative.keep_probability(users).mid())
+            if not math.isclose(chance, right := definition.value_tail(self.threshold, users, self.rate), rel_tol=1e-9):
+                fail("chance", f"an item of {users} users is kept with {chance:.6g}, by definition {right:.6g},")
+        wrong = self.find_wrong_noise(weighted.kept)
+        if wrong is not None:
+            fail(*wrong)
+        for numbers in {tuple(sorted(n for n, _ in table.firsts.values())) for pair in pairs for table in pair}:
+            failures += check_release(request, source, numbers[::-1])
+        return Compared(len(pairs), max(kept) / delta, max(needed) / delta, 0.0, failures[:9])
+
+    @property
+    def sigma(self) -> float:
+        # Three quarters of the rest finds items.
+        return definition.least_sigma(BUDGET * (1 - _PART) * Fraction(3, 4), self.delta, self.adjacency)
+
+
+def is_first(who: str, items: list[str]) -> bool:
+    """Return True if the first of some items has the least hash of a user."""
+    return not items or definition.first_item(who, items, KEY) == items[0]
+
+
+def tell_numbers_apart(discovery: AdaptiveDiscovery, table: ChoiceTable, other: ChoiceTable) -> tuple[Floats, Floats]:
+    """Return the probabilities of all noisy numbers of users from the threshold on, rounded, from two tables.
+
+    Beyond both true numbers the ratio of the densities is constant, so that a tail is one outcome.
+    """
+    rate, threshold = discovery.alternative.rate, discovery.alternative.threshold
+    here, there = np.ones(1), np.ones(1)
+    for item in table.firsts.keys() | other.firsts.keys():
+        users = [each.firsts.get(item, (0, 0))[0] for each in (table, other)]
+        if users[0] != users[1]:
+            values = range(threshold, max(threshold, *users) + 3)
+            tails = [[1.0, *(definition.value_tail(value, n, rate) for value in values), 0.0] for n in users]
+            here, there = (
+                np.outer(law, -np.diff(tail)).ravel() for law, tail in zip((here, there), tails, strict=True)
+            )
+    return here, there
+
+
+def mix_laws(
+    discovery: AdaptiveDiscovery,
+    pair: tuple[ChoiceTable, ChoiceTable],
+    numbers: tuple[Floats, Floats],
+    weighted: tuple[Floats, Floats],
+) -> tuple[Floats, Floats]:
+    """Return the laws of a pair of tables by both methods, each with the probability of the choice."""
+    chances = [definition.upper_tail(discovery.choice_rate, 1 - table.lead) for table in pair]
+    here, there = (
+        np.concatenate([chance * first, (1.0 - chance) * second])
+        for chance, first, second in zip(chances, numbers, weighted, strict=True)
+    )
+    return here, there
+
+
+def check_release(request: DiscoveryRequest, source: HeldItems, numbers: Sequence[int]) -> list[Failure]:
+    """Release items of so many users, with every order of the noisy numbers, and compare with those that reach T."""
+    discovery = request.share.discovery
+    assert isinstance(discovery, AdaptiveDiscovery), "the terms have a choice"
+    other, items = discovery.alternative, [f"{rank}" for rank in range(len(numbers))]
+    held = HeldFirsts(source.terms, source.adjacency, FoundItems(items, list(numbers)))
+    places = min(request.k, len(items))
+    for order, reached in product(permutations(range(len(items)), places), range(places + 1)):
+        values, drawn = [other.threshold] * reached + [other.threshold - 1] * (places - reached), list[Any]()
+
+        def draw(prepared: Prepared, order: Any = order, values: Any = values, drawn: list[Any] = drawn) -> Selection:
+            assert isinstance(prepared, PreparedHistogram)
+            tally = prepared.tally
+            drawn += [prepared.weight, prepared.noise.name, prepared.k, [tally.exact(rank) for rank in range(tally.d)]]
+            return Selection(np.array(order, np.int64), values=GivenValues(values))
+
+        released = replace(request, source=held).draw(Randomness(draw, lambda _: 0))
+        assert isinstance(released, Release)
+        defined = [other.rate, "laplace", places, list(numbers)] if places else []
+        if drawn != defined:
+            return [Failure("draw", f"{drawn} is drawn from {numbers}")]
+        right = sorted(items[rank] for rank in order[:reached])
+        if released.items != right or released.order is not None:
+            return [Failure("release", f"{released.items} is released of {numbers}, by definition {right}")]
+    return []
+
+
+@dataclass(frozen=True)
+class GivenValues:
+    """Given noisy numbers."""
+
+    values: list[int]
+
+    def to_steps(self, grid: Fraction) -> list[int]:
+        return self.values
+
+
+@dataclass(frozen=True)
+class FirstsSnapshot(HeldSnapshot):
+    """A snapshot of items by numbers of users, in descending order, for which the choice is without noise."""
+
+    def count_users(self) -> tuple[int, int]:
+        return 1, 1
+
+    def runs(self) -> list[tuple[Ranks, Ranks]]:
+        values, counts = np.unique(np.array(self.held[0].scores, np.int64), return_counts=True)
+        return [(values[::-1], counts[::-1])]
+
+    def items(self, kept: list[Ranks]) -> list[FoundItems]:
+        (ranks,), (held,) = kept, self.held
+        return [FoundItems(*([each[rank] for rank in ranks.tolist()] for each in held))]
+
+
+class HeldFirsts(HeldItems):
+    """A source of given items by numbers of users."""
+
+    def snapshot(self, key: str, with_uncounted: bool = False) -> AbstractContextManager[HeldSnapshot]:
+        return nullcontext(FirstsSnapshot([self.held], []))
+
+
+@dataclass(frozen=True)
+class ChoiceTask(DiscoveryTask):
+    """The choice in small tables."""
+
+    tables: ChoiceTables
+
+    def examine(self) -> DiscoveryVerdict:
+        """Compare the neighbours of all tables and return the verdict."""
+        read, failures = self.tables.read_both()
+        # Tables with each user come one after the other.
+        given: Any = read
+        pairs: Any = list(self.tables.pair_up(given))
+        found = tuple(self.tables.compare_both(k, pairs) for k in _SIZES)
+        failures += [failure for one in found for failure in one.failures]
+        return DiscoveryVerdict(self.tables, found, failures)
+
+
+def choice_tasks(adjacency: str | None = None) -> list[ChoiceTask]:
+    """Return all tasks on the choice, under one adjacency or under both."""
+    return [ChoiceTask(ChoiceTables(2, each), ()) for each in ADJACENCIES if adjacency in (None, each)]

@@ -1,0 +1,303 @@
+"""Draw releases and sketches with matplotlib; imported by the `plot` methods alone, because matplotlib is optional.
+
+A list with counts becomes bars with intervals. A list without an order becomes a field of equal chips, and only a
+released order is numbered, so that no place looks like a rank.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Iterable, Sequence
+from math import ceil
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from discreet.errors import InvalidTypeError, InvalidValueError, quote
+from discreet.labels import sort_key
+from discreet.language import ENGLISH, Language
+from discreet.release.grouped import name_group
+from discreet.release.release import Listing, describe_cost
+from discreet.release.theme import Theme, themed
+from discreet.text import printable, shorten
+
+if TYPE_CHECKING:
+    from discreet.release.grouped import GroupedRelease
+    from discreet.release.release import Release
+    from discreet.release.sketch import Sketch
+
+WIDTH = 7.2
+"""The width of a picture in inches."""
+
+ROW = 0.27
+"""The height of a bar or a chip with its gap, in inches."""
+
+MOST_ITEMS = 1000
+"""The largest number of items in a picture: its height then stays below the limits of PNG files and of readers."""
+
+_LETTERS, _SMALL_LETTERS = 12, 16
+"""The letters that fit one inch, of names in chips and of the small print below a picture."""
+
+_COLUMN = 10
+"""So many names without counts stand in one column before a second one begins."""
+
+_LONGEST = 40
+"""A longer name is cut."""
+
+_LARGEST = 10**300
+"""Larger numbers have no float to draw them by."""
+
+_DPI = 150
+
+_TITLE: dict[str, Any] = {"x": 0.01, "ha": "left", "fontsize": 11, "fontweight": "bold"}
+"""The style of the title above a figure."""
+
+
+class Canvas(Figure):
+    """A figure that a notebook shows, also where nothing has set up matplotlib for it."""
+
+    def _repr_png_(self) -> bytes:
+        return render(self, "png")
+
+
+def render(figure: Figure, ending: str, title: str | None = None, identifier: str | None = None) -> bytes:
+    """Return a figure as the content of a PNG, SVG or PDF file, the same for the same figure.
+
+    A title and, for PNG and SVG, an identifier go into the metadata.
+    """
+    # No date, so that the file is the same.
+    metadata: dict[str, str | None] = {"Creator": "discreet", "Date": None}
+    if ending == "png":
+        metadata = {"Software": "discreet"}
+    elif ending == "pdf":
+        metadata = {"Creator": "discreet", "CreationDate": None}
+    if title is not None:
+        metadata["Title"] = title
+    if identifier is not None:
+        metadata["Identifier"] = identifier
+    content = io.BytesIO()
+    with themed(), warnings.catch_warnings():
+        # Names may have letters that matplotlib's font lacks.
+        warnings.filterwarnings("ignore", message="Glyph")
+        paper = figure.get_facecolor()
+        figure.savefig(content, format=ending, metadata=metadata, dpi=_DPI, facecolor=paper)
+    return content.getvalue()
+
+
+def open_axes(ax: Any, height: float) -> Axes:
+    """Return the axes that the caller gave, or those of a new figure of a height in inches."""
+    if ax is None:
+        return Canvas(figsize=(WIDTH, height), layout="constrained").add_subplot()
+    if not isinstance(ax, Axes):
+        raise InvalidTypeError(f"ax must be the axes of matplotlib to draw in, not {quote(ax)}")
+    return ax
+
+
+def figure_of(axes: Axes) -> Any:
+    """Return the whole figure of some axes, which may be in a part of it."""
+    return axes.figure.canvas.figure
+
+
+def entitle(axes: Axes, title: str) -> None:
+    """Write a title above the figure if it is discreet's own, else above the axes."""
+    figure = figure_of(axes)
+    if isinstance(figure, Canvas):
+        figure.suptitle(fill(title, 74), **_TITLE)
+    else:
+        axes.set_title(fill(title, 60), fontsize=11)
+
+
+def add_heading(figure: Figure, heading: str) -> None:
+    """Write a heading above the title of a figure of discreet's own, which becomes taller by it."""
+    lines = fill(printable(heading), 74)
+    with themed():
+        title = figure.suptitle(f"{lines}\n{figure.get_suptitle()}", **_TITLE)
+    title.set_parse_math(False)
+    figure.set_figheight(figure.get_figheight() + 0.2 * (lines.count("\n") + 1))
+
+
+def write_below(axes: Axes, theme: Theme, notes: Iterable[str], label: str = "") -> None:
+    """Write the label of the horizontal axis and, below it, notes in small print, a paragraph each."""
+    figure = figure_of(axes)
+    small: dict[str, Any] = {"fontsize": 8.5, "color": theme.quiet}
+    if isinstance(figure, Canvas):
+        axes.set_xlabel(label, **small)
+        figure.supxlabel(fill_notes(notes, WIDTH), x=0.01, ha="left", **small)
+    else:
+        # In somebody else's figure there is no other place than the axes' own.
+        width = axes.get_position().width * figure.get_figwidth()
+        axes.set_xlabel("\n".join([*([label] if label else []), fill_notes(notes, width)]), loc="left", **small)
+
+
+def fill_notes(notes: Iterable[str], width: float) -> str:
+    """Return notes as lines of small print of a width in inches, each note beginning with a capital."""
+    return "\n".join(fill(f"{note[:1].upper()}{note[1:]}", max(20, round(_SMALL_LETTERS * width))) for note in notes)
+
+
+def draw_release(release: Release, ax: Any = None, dark: bool = False, language: Language = ENGLISH) -> Any:
+    """Return a figure of a release: bars for counts, numbered names for an order, else chips."""
+    check_size(release.k)
+    with themed(dark) as theme:
+        across, rows = _arrange(release.listing, WIDTH)
+        cost = describe_cost(release.guarantee, language=language)
+        notes = [*release.describe_shortfall(language), cost, *release.remarks(language)]
+        axes = open_axes(ax, ROW * max(rows, 1) + 0.9 + 0.2 * len(notes))
+        entitle(axes, release.title(language))
+        _draw_listing(axes, release.listing, theme, across, rows, language)
+        label = "" if release.counts is None else language.text("picture.interval")
+        write_below(axes, theme, notes, label)
+        return figure_of(axes)
+
+
+def draw_groups(release: GroupedRelease, dark: bool = False, language: Language = ENGLISH) -> Any:
+    """Return a figure with a panel for each group; bars of all groups share one scale."""
+    shown: dict[Any, Listing] = {}
+    for group, each in release.items():
+        listing = each.make_listing(language)
+        if shown and sum(len(one.items) for one in shown.values()) + len(listing.items) > MOST_ITEMS:
+            break
+        shown[group] = listing
+    check_size(len(next(iter(shown.values())).items))
+    with themed(dark) as theme:
+        has_counts = any(listing.counts is not None for listing in shown.values())
+        columns = min(len(shown), 2 if has_counts else 3)
+        plans = {group: _arrange(listing, WIDTH / columns) for group, listing in shown.items()}
+        tall = [max(rows for _, rows in list(plans.values())[i : i + columns]) for i in range(0, len(shown), columns)]
+        # Constrained layout makes no room for a heading at the right. Names of items take about half of a panel.
+        letters = int(_LETTERS * WIDTH / columns * (0.5 if has_counts else 1))
+        headings = {
+            group: fill(
+                shorten(name_group(group), 90 // columns) + (f" ({listing.bound})" if listing.bound else ""), letters
+            )
+            for group, listing in shown.items()
+        }
+        more_lines = [each.count("\n") for each in headings.values()]
+        heights = [
+            ROW * max(rows, 1) + 0.75 + 0.18 * max(more_lines[i * columns : (i + 1) * columns])
+            for i, rows in enumerate(tall)
+        ]
+        notes = [*release.describe_shortfall(language), release.describe_cost(language), *release.remarks(language)]
+        if has_counts:
+            notes.insert(0, language.text("picture.interval"))
+        if more := len(release) - len(shown):
+            notes.append(language.text("picture.more_groups", count=more))
+        figure = Canvas(figsize=(WIDTH, sum(heights) + 0.5 + 0.2 * len(notes)), layout="constrained")
+        grid = figure.subplots(
+            len(heights), columns, squeeze=False, sharex=has_counts, gridspec_kw={"height_ratios": heights}
+        )
+        for axes, (group, listing) in zip(grid.flat, shown.items(), strict=False):
+            axes.set_title(headings[group], fontsize=10)
+            _draw_listing(axes, listing, theme, *plans[group], language)
+            axes.tick_params(labelbottom=has_counts)
+        entitle(grid[0, 0], release.title(language))
+        for axes in list(grid.flat)[len(shown) :]:
+            axes.set_visible(False)
+        figure.supxlabel(fill_notes(notes, WIDTH), x=0.01, ha="left", fontsize=8.5, color=theme.quiet)
+        return figure
+
+
+def draw_sketch(sketch: Sketch, ax: Any = None, dark: bool = False) -> Any:
+    """Return a figure of a sketch: its noisy scores with intervals, and the curve that stands in for the scores."""
+    with themed(dark) as theme:
+        axes = open_axes(ax, 4.2)
+        half, tally = float(sketch.half_width), sketch.tally()
+        noisy = np.array([_to_float(score) for score in sketch.noisy])
+        last = sketch.ranks[-1] if sketch.domain_size is None else sketch.domain_size
+        along = sorted({*sketch.ranks, *(min(last, round(rank)) for rank in np.geomspace(1, last, 300).tolist())})
+        axes.plot(along, [float(tally.exact(rank - 1)) for rank in along], color=theme.curves[1], linewidth=1.8)
+        axes.errorbar(sketch.ranks, noisy, yerr=half, fmt="o", color=theme.ink, markersize=4, capsize=3, linewidth=1)
+        axes.set_xscale("log")
+        if noisy.min() > 0 and noisy.max() > 50 * noisy.min():
+            axes.set_yscale("log", nonpositive="clip")
+            # Intervals that reach zero have no end on this axis.
+            axes.set_ylim(noisy.min() / 3)
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+        axes.yaxis.set_major_formatter("{x:,.10g}")
+        entitle(axes, sketch.title())
+        axes.set_ylabel("score")
+        write_below(axes, theme, sketch.describe_terms(), "rank")
+        return figure_of(axes)
+
+
+def check_size(items: int) -> None:
+    """Raise if a list is too long to draw."""
+    if items > MOST_ITEMS:
+        raise InvalidValueError(
+            f"k must be at most {MOST_ITEMS:,} for a picture, not {items:,}: to_frame has all items"
+        )
+
+
+def _arrange(listing: Listing, width: float) -> tuple[int, int]:
+    """Return the number of columns and rows of a list in a panel of a width in inches."""
+    count = len(listing.items)
+    if listing.counts is not None or not count:
+        return 1, count
+    longest = max(len(_spell(item)) for item in listing.items)
+    across = max(1, min(4, ceil(count / _COLUMN), int(_LETTERS * width / (longest + 4))))
+    return across, ceil(count / across)
+
+
+def _draw_listing(axes: Axes, listing: Listing, theme: Theme, across: int, rows: int, language: Language) -> None:
+    if listing.counts is not None and listing.counts:
+        _draw_bars(axes, listing, listing.counts, theme, language)
+        return
+    axes.set(xlim=(0, across), ylim=(max(rows, 1) - 0.5, -0.5), xticks=[], yticks=[])
+    axes.set_frame_on(False)
+    if not rows:
+        axes.text(0, 0, language.text("list.empty"), color=theme.quiet, va="center")
+    chip = {"boxstyle": "round,pad=0.3", "facecolor": theme.grid, "edgecolor": theme.quiet, "linewidth": 0.6}
+    numbered = listing.order is not None
+    for place, item in enumerate(listing.items if listing.order is None else listing.order):
+        # Columns are read downwards, as the names of a dictionary are.
+        column, row = divmod(place, rows)
+        # The points of all numbers stand below each other.
+        words = (
+            f"{place + 1:\N{FIGURE SPACE}>{len(str(len(listing.items)))}}.  {_spell(item)}"
+            if numbered
+            else _spell(item)
+        )
+        axes.text(column + 0.03, row, words, va="center", fontsize=10, bbox=None if numbered else chip)
+
+
+def _draw_bars(axes: Axes, listing: Listing, counts: Sequence[Any], theme: Theme, language: Language) -> None:
+    """Draw a bar from zero for each count, its interval over it and its number beside it."""
+    places = {sort_key(item): place for place, item in enumerate(listing.order or [], 1)}
+    rows = range(len(counts))
+    value, low, high = ([_to_float(getattr(count, end)) for count in counts] for end in ("value", "low", "high"))
+    axes.barh(rows, value, height=0.66, color=theme.bar, edgecolor=theme.mark, linewidth=0.6)
+    ends = [np.subtract(value, low), np.subtract(high, value)]
+    axes.errorbar(value, rows, xerr=ends, fmt="none", ecolor=theme.mark, elinewidth=1.5, capsize=3, capthick=1.5)
+    axes.axvline(0, color=theme.quiet, linewidth=0.8)
+    for row, count in enumerate(counts):
+        text = str(language.spell(count.value))
+        axes.annotate(text, (max(high[row], 0.0), row), (6, 0), textcoords="offset points", va="center", fontsize=9)
+    names = [_spell(count.item) for count in counts]
+    if listing.order is not None:
+        order = [language.text("site.place", place=places[sort_key(count.item)]) for count in counts]
+        names = [f"{name} ({place})" for name, place in zip(names, order, strict=True)]
+    axes.set_yticks(rows, names, fontsize=10)
+    for label in axes.get_yticklabels():
+        label.set_parse_math(False)
+    axes.set_ylim(len(counts) - 0.4, -0.6)
+    # Room for the numbers at the end of the bars.
+    axes.margins(x=0.18)
+    axes.xaxis.set_major_formatter(lambda x, _: language.number(f"{x:,.10g}"))
+    axes.locator_params(axis="x", nbins=4)
+    axes.tick_params(axis="x", labelsize=9)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
+    axes.spines["left"].set_visible(False)
+
+
+def _spell(item: Any) -> str:
+    return shorten(printable(item), _LONGEST)
+
+
+def _to_float(number: Any) -> float:
+    if abs(number) > _LARGEST:
+        raise InvalidValueError("counts must be at most 10^300 in size for a picture")
+    return float(number)

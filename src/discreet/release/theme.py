@@ -1,0 +1,106 @@
+"""The colours and the matplotlib settings of every picture: of releases, plans, studies and the documentation.
+
+A dark page shows the same picture with inverted lightness, and with curves in colours of their own. Bars differ from
+their outlines in lightness, and curves in colour, dashes and markers, so that a picture can be read in grey.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from importlib.util import find_spec
+from typing import Any
+
+from discreet.errors import MissingExtraError
+
+_CARD = "#171d29"
+"""The paper of dark pages, which shines through black."""
+
+_DARK_CURVES = ("#ffc54c", "#6fcdfd", "#ccffff", "#0ad797", "#ad46ff", "#2876b6", "#d05d42")
+"""The curves of dark pages, in the order of the light ones. Inverted, sky and green would look the same without red."""
+
+
+@dataclass(frozen=True)
+class Theme:
+    """The colours of a picture; by default those of a light page.
+
+    Attributes
+    ----------
+    ink, quiet, grid, paper
+        The colours of words, of less important words and axes, of grid lines, and of the background.
+    bar, mark
+        The colours of a bar, and of its outline and its interval.
+    curves
+        The colours of curves: orange, blue, ink, green, magenta, sky and brown. Two of them that share a dash pattern
+        differ in lightness, for grey paper and for readers who do not see red and green as different.
+    """
+
+    ink: str = "#1b2330"
+    quiet: str = "#596273"
+    grid: str = "#e3e7ee"
+    paper: str = "#ffffff"
+    bar: str = "#a9c3ec"
+    mark: str = "#1d3f7c"
+    curves: tuple[str, ...] = ("#d96b00", "#0a58ca", "#1b2330", "#00876c", "#b0308f", "#4a90d9", "#8f2d0c")
+
+    @classmethod
+    def of(cls, dark: bool) -> Theme:
+        """Return the theme of a light or of a dark page."""
+        if not dark:
+            return cls()
+        light = cls()
+        single = {each.name: darken(getattr(light, each.name)) for each in fields(cls) if each.name != "curves"}
+        return cls(**single, curves=_DARK_CURVES)
+
+    def settings(self) -> dict[Any, Any]:
+        """Return the settings of matplotlib: colours, no frame, and element ids that are the same in every run."""
+        return {
+            "axes.axisbelow": True, "axes.edgecolor": self.quiet, "axes.facecolor": self.paper, "axes.grid": True,
+            "axes.labelcolor": self.ink, "axes.spines.right": False, "axes.spines.top": False,
+            "axes.titlelocation": "left", "axes.titlesize": 12, "axes.titleweight": "bold",
+            "figure.facecolor": self.paper, "font.size": 11, "grid.color": self.grid, "legend.fontsize": 10,
+            "legend.frameon": False, "savefig.facecolor": self.paper, "svg.hashsalt": "discreet",
+            "text.color": self.ink, "xtick.color": self.quiet, "xtick.labelcolor": self.ink,
+            "ytick.color": self.quiet, "ytick.labelcolor": self.ink,
+        }  # fmt: skip
+
+
+def darken(colour: str) -> str:
+    """Return the colour of a dark page for "#rrggbb" of a light one.
+
+    It is the filter `invert(1) hue-rotate(180deg)` of CSS, blended over the dark paper by `screen`.
+
+    Examples
+    --------
+    >>> darken("#ffffff"), darken("#1b2330")
+    ('#171d29', '#d9e1ee')
+    """
+    red, green, blue = (1 - part / 255 for part in bytes.fromhex(colour[1:]))
+    # Half a turn of the hue mirrors a colour at the grey of its luminance.
+    grey = 2 * (0.213 * red + 0.715 * green + 0.072 * blue)
+    turned = (min(1.0, max(0.0, grey - part)) for part in (red, green, blue))
+    over = (1 - (1 - part) * (1 - card / 255) for part, card in zip(turned, bytes.fromhex(_CARD[1:]), strict=True))
+    return "#" + "".join(f"{round(255 * part):02x}" for part in over)
+
+
+def check_matplotlib() -> None:
+    """Raise `MissingExtraError` if matplotlib is not installed."""
+    if find_spec("matplotlib") is None:
+        raise MissingExtraError(
+            'pictures need matplotlib, which the extra "plot" of discreet installs: pip install "matplotlib>=3.9"'
+        )
+
+
+@contextmanager
+def themed(dark: bool = False, more: dict[Any, Any] | None = None) -> Iterator[Theme]:
+    """Give a theme, with its settings and `more` in force; the reader's own settings of matplotlib change nothing."""
+    check_matplotlib()
+    from matplotlib import rc_context, rcdefaults, rcParams
+
+    theme = Theme.of(dark)
+    with rc_context():
+        rcdefaults()
+        # A label is text, whatever signs it has.
+        rcParams.update({**theme.settings(), "svg.fonttype": "none", "text.parse_math": False, **(more or {})})
+        yield theme

@@ -1,0 +1,386 @@
+"""The contract of a ledger on both of its places: nothing is lost or drawn without a charge, and no change hides.
+
+Races are in test_race.py and kills in test_kills.py, for both places too.
+"""
+
+import json
+import threading
+import time
+import traceback
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import discreet
+from chart_folder import ARTISTS, fill_folder, publish, read_site
+from discreet.cli.app import app
+from discreet.errors import InternalError, LedgerError
+from discreet.exact.entropy import SystemBits
+from discreet.ledger import charges, postgres_store
+from discreet.ledger.postgres_store import PostgresTransaction
+from discreet.ledger.store import open_store
+from places import PLACES, put_back, run_sql
+
+SCORES = {"dune": 912_345, "alien": 877, "heat": 410}
+on_both = pytest.mark.parametrize("place", PLACES, indirect=True)
+on_postgres = pytest.mark.parametrize("place", PLACES[1:], indirect=True)
+
+
+def create(place, epsilon=1, **terms):
+    return discreet.Ledger.create(place, epsilon=epsilon, unit="users", **terms)
+
+
+def release(ledger, **options):
+    return discreet.top_k(SCORES, 1, "0.1", ledger=ledger, **options)
+
+
+@contextmanager
+def undrawn(monkeypatch):
+    """Fails where a random bit is drawn."""
+    with monkeypatch.context() as patched:
+        patched.setattr(SystemBits, "getrandbits", lambda *_: pytest.fail("a random bit was drawn"))
+        yield
+
+
+@on_both
+def test_what_is_kept_is_read_again(place):
+    ledger = create(place, every="year", zone="Europe/Berlin")
+    first = release(ledger, request_id="june", purpose="ä\x00b")
+    ledger.reserve_part("team", epsilon="0.5")
+    release(place, part="team")
+    ledger.withdraw("songs", None, "wrong")
+    again = discreet.Ledger(place)
+    assert again.history() == ledger.history()
+    assert (again.export(), again.spending, again.head) == (ledger.export(), ledger.spending, ledger.head)
+    assert release(again, request_id="june", purpose="other") == first == again.history()[0].release
+    assert (again.check(), again.check(first_hash(again)), len(again.withdrawals())) == (7, 6, 1)
+    with pytest.raises(discreet.Error, match="does not exist yet"):
+        create(place)
+    assert again.has_head(ledger.head)
+
+
+def first_hash(ledger):
+    return ledger.export()["records"][0]["hash"]
+
+
+EDITS = {
+    "a cheaper charge": 'UPDATE records SET body = replace(body, \'"epsilon":"1/10"\', \'"epsilon":"1/99"\')',
+    "a larger budget": 'UPDATE records SET body = replace(body, \'"epsilon":"1"\', \'"epsilon":"9"\') WHERE number = 1',
+    "another release": "UPDATE records SET body = replace(body, 'dune', 'heat') WHERE number = 3",
+    "another kind": "UPDATE records SET kind = 'store' WHERE number = 4",
+    "another hash before": "UPDATE records SET previous = hash WHERE number = 5",
+    "a charge removed": "DELETE FROM records WHERE number = 4",
+    "all removed": "DELETE FROM records",
+    "one added": "INSERT INTO records SELECT 6, kind, body, previous, hash FROM records WHERE number = 2",
+    "one added before": "INSERT INTO records SELECT -3, kind, body, previous, hash FROM records WHERE number = 1",
+}
+
+
+@on_both
+def test_every_edit_is_found_and_nothing_is_drawn_after_it(place, monkeypatch):
+    ledger = create(place)
+    release(ledger)
+    release(ledger)
+    head, reader = ledger.head, discreet.Ledger(place)
+    (rows,) = run_sql(place, "SELECT * FROM records")
+    for statement in EDITS.values():
+        run_sql(place, statement)
+        with undrawn(monkeypatch):
+            for one in (place, ledger, reader):
+                with pytest.raises(LedgerError, match="damaged"):
+                    discreet.top_k(SCORES, 1, "0.1", ledger=one) if one is place else one.check()
+        put_back(place, rows)
+        assert discreet.Ledger(place).head == head
+    run_sql(place, "DELETE FROM records WHERE number > 3")
+    assert discreet.Ledger(place).check() == 3
+    with pytest.raises(LedgerError, match="does not hold the head given"):
+        discreet.Ledger(place).check(head)
+    with undrawn(monkeypatch), pytest.raises(LedgerError, match="record 5 was edited or removed"):
+        release(ledger)
+
+
+@on_both
+def test_a_fault_locks_it_for_everybody_until_it_is_reopened(place, monkeypatch):
+    ledger = create(place)
+    with monkeypatch.context() as patched:
+        patched.setattr(SystemBits, "getrandbits", lambda *_: (_ for _ in ()).throw(InternalError()))
+        with pytest.raises(InternalError):
+            release(ledger)
+    other = discreet.Ledger(place)
+    with undrawn(monkeypatch), pytest.raises(LedgerError, match="the ledger is locked"):
+        release(other)
+    other.reopen("mended")
+    release(ledger)
+    assert (ledger.is_locked, len(ledger.history()), ledger.check()) == (False, 2, 6)
+
+
+@on_both
+def test_a_clock_that_goes_back_charges_nothing(place, monkeypatch):
+    ledger = create(place, every="year")
+    release(ledger)
+    moment = datetime.now(UTC).replace(microsecond=0) - timedelta(days=400)
+    monkeypatch.setattr(charges, "now", lambda: moment)
+    monkeypatch.setattr(PostgresTransaction, "clock", lambda _: moment)
+    with undrawn(monkeypatch), pytest.raises(LedgerError, match=r"^the clock says .* nothing was drawn"):
+        release(ledger)
+    assert (len(ledger.history()), ledger.check()) == (1, 3)
+
+
+@on_postgres
+def test_the_clock_of_one_host_ends_no_period(place, monkeypatch):
+    """The clock of the server counts: a host that is a year ahead would spend the budget of the next year today."""
+    ledger = create(place, every="year")
+    for days in (400, -400):
+        moment = datetime.now(UTC).replace(microsecond=0) + timedelta(days=days)
+
+        class Moved(datetime):
+            @classmethod
+            def now(cls, zone=None, moment=moment):
+                return moment
+
+        with monkeypatch.context() as patched:
+            patched.setattr(charges, "datetime", Moved)
+            release(ledger)
+            if days > 0:
+                with undrawn(patched), pytest.raises(discreet.Error, match="must not be after now, which is"):
+                    release(ledger, as_of=moment.isoformat())
+    times = [datetime.fromisoformat(entry.time) for entry in ledger.history()]
+    assert all(abs(moment - datetime.now(UTC)) < timedelta(minutes=1) for moment in times)
+    assert len(ledger.periods) == 1
+
+
+@on_both
+def test_a_writer_is_waited_for_and_not_for_ever(place, monkeypatch):
+    ledger = create(place)
+    held, go = threading.Event(), threading.Event()
+
+    def hold():
+        with ledger._store.write(1):
+            held.set()
+            go.wait(30)
+
+    writer = threading.Thread(target=hold)
+    writer.start()
+    held.wait(30)
+    with (
+        undrawn(monkeypatch),
+        pytest.raises(LedgerError, match="is in use by other processes and was not free in time"),
+    ):
+        release(discreet.Ledger(place, wait=0.1))
+    assert ledger.left == 1  # reading needs no lock
+    timer = threading.Timer(0.5, go.set)
+    timer.start()
+    begun = time.monotonic()
+    release(ledger)
+    assert time.monotonic() - begun > 0.4
+    writer.join()
+
+
+@on_both
+def test_two_runs_of_publish_wait_for_each_other(place):
+    store, told = create(place)._store, []
+    with store.lock_publishing(1, lambda *_, **__: None):
+        other = store.lock_publishing(0.1, lambda event, **facts: told.append((event, facts)))
+        with pytest.raises(LedgerError, match="another run of 'discreet publish' is at work on"), other:
+            pytest.fail("two runs at once")
+        release(discreet.Ledger(place))  # others may release meanwhile
+    assert told == [("waiting", {"on": "budget", "seconds": 0.1})]
+    with store.lock_publishing(0, lambda *_, **__: pytest.fail("nobody has it")):
+        pass
+
+
+@on_postgres
+def test_no_second_record_of_a_number_even_without_the_lock(place, monkeypatch):
+    ledger, other = create(place), discreet.Ledger(place)
+    own = PostgresTransaction.append
+
+    def append(chain, record):
+        monkeypatch.setattr(PostgresTransaction, "append", own)
+        monkeypatch.setattr(postgres_store, "_LOCK", 7)
+        release(other)
+        own(chain, record)
+
+    monkeypatch.setattr(PostgresTransaction, "append", append)
+    with pytest.raises(LedgerError, match="a record is in the way of the next one"):
+        release(ledger)
+    assert (other.check(), len(ledger.history())) == (3, 1)
+
+
+@on_postgres
+def test_a_charge_is_durable_whatever_the_session_has(place, monkeypatch):
+    seen, own = [], PostgresTransaction.append
+
+    def append(chain, record):
+        seen.append(chain._connection.execute("SHOW synchronous_commit").fetchone()[0])
+        own(chain, record)
+
+    monkeypatch.setattr(PostgresTransaction, "append", append)
+    create(place)
+    url, _, name = place.partition("&ledger=")
+    release(f"{url}&options=-csynchronous_commit%3Doff&ledger={name}")
+    assert seen == ["on"] * 3
+    monkeypatch.setattr(postgres_store, "_FORM", postgres_store._FORM.replace("current_setting('fsync')", "'off'"))
+    with undrawn(monkeypatch), pytest.raises(LedgerError, match="its server has fsync off"):
+        release(place)
+
+
+FORMS = {
+    "ALTER TABLE records SET UNLOGGED": "ALTER TABLE records SET LOGGED",
+    "ALTER TABLE records ENABLE ROW LEVEL SECURITY": "ALTER TABLE records DISABLE ROW LEVEL SECURITY",
+    "CREATE RULE forget AS ON INSERT TO records DO INSTEAD NOTHING": "DROP RULE forget ON records",
+    "CREATE TRIGGER forget BEFORE INSERT ON records FOR EACH ROW EXECUTE FUNCTION "
+    "suppress_redundant_updates_trigger()": "DROP TRIGGER forget ON records",
+    "ALTER TABLE records ADD more text": "ALTER TABLE records DROP more",
+    "CREATE TABLE child_records () INHERITS (records)": "DROP TABLE child_records",
+    "ALTER TABLE records ALTER number TYPE numeric": "ALTER TABLE records ALTER number TYPE bigint",
+}
+
+
+@on_postgres
+def test_a_table_that_could_lose_a_charge_is_refused(place, monkeypatch):
+    ledger = create(place)
+    for change, back in FORMS.items():
+        words = [each.replace("child_records", "child_of_all") for each in (change, back)]
+        run_sql(place, words[0])
+        with undrawn(monkeypatch), pytest.raises(LedgerError, match="its table is not the one that discreet makes"):
+            release(ledger)
+        run_sql(place, words[1])
+        assert ledger.check() == 1
+    run_sql(place, "COMMENT ON TABLE records IS 'discreet ledger 2'")
+    with pytest.raises(LedgerError, match="is of a newer discreet"):
+        release(ledger)
+    run_sql(place, "COMMENT ON TABLE records IS NULL")
+    with pytest.raises(discreet.Error, match="must be a ledger made by discreet"):
+        release(ledger)
+
+
+@on_postgres
+@pytest.mark.parametrize("when", ["charge", "store"])
+def test_a_connection_that_breaks_withholds_the_release(place, monkeypatch, when):
+    ledger, own = create(place), PostgresTransaction.append
+
+    def append(chain, record):
+        own(chain, record)
+        if record.kind == when:
+            pid = chain._connection.info.backend_pid
+            run_sql(place, f"SELECT pg_terminate_backend({pid}, 5000)")
+
+    monkeypatch.setattr(PostgresTransaction, "append", append)
+    with pytest.raises(discreet.EngineError, match=r"the connection to the ledger .* broke") as caught:
+        release(ledger)
+    assert str(caught.value).startswith("the release could not be stored, so it is withheld") == (when == "store")
+    assert [entry.stored for entry in ledger.history()] == [None] * (when == "store")
+
+
+@on_postgres
+def test_a_user_without_the_right_charges_nothing(place, monkeypatch):
+    create(place)
+    run_sql(place, "DROP ROLE IF EXISTS reader", "CREATE ROLE reader LOGIN", "GRANT SELECT ON records TO reader")
+    reading = place.replace("postgres:@", "reader:@", 1)
+    try:
+        assert discreet.Ledger(reading).left == 1
+        with (
+            undrawn(monkeypatch),
+            pytest.raises(LedgerError, match="this user lacks the right to read it or to add to it"),
+        ):
+            release(reading)
+        run_sql(place, "GRANT INSERT ON records TO reader")
+        release(reading)  # and can change nothing
+    finally:
+        run_sql(place, "REVOKE ALL ON records FROM reader", "DROP ROLE reader")
+
+
+def test_a_password_is_in_no_path():
+    """libpq takes a "?" in a password, and the query of a URL begins with one."""
+    for end in ("", "?ledger=books"):
+        assert "hun" not in open_store(f"postgres://ada:hun?ter2@host/db{end}").path
+    for scheme in ("POSTGRES", "mysql", "postgresql+psycopg"):
+        with pytest.raises(discreet.Error, match=r"^ledger must be .+ PostgreSQL .+, not '\S+://host/db'$"):
+            open_store(f"{scheme}://ada:hunter2@host/db")
+
+
+@on_postgres
+def test_the_password_is_in_nothing(place, tmp_path, monkeypatch, capfd):
+    """The server of the tests takes any password, and this one must not be seen in any text, file or traceback."""
+    secret, seen = "hunter2", []
+    url = place.replace("postgres:@", f"postgres:{secret}@", 1)
+    assert secret in url
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DISCREET_DEBUG", "1")
+    fill_folder(tmp_path, ARTISTS)
+    charts = (tmp_path / "charts.toml").read_text()
+    monkeypatch.setenv("LEDGER", url)
+    (tmp_path / "charts.toml").write_text(charts.replace('ledger = "budget.db"', 'ledger = "${LEDGER}"'))
+
+    def run(*arguments):
+        code = app([*arguments], standalone_mode=False)
+        seen.extend(capfd.readouterr())
+        return code
+
+    assert run("budget", "init", url, "--epsilon", "3", "--unit", "users") == 0
+    assert run("budget", "init", url, "--epsilon", "3", "--unit", "users") == 2
+    assert publish("--as-of", "2025-11-01") == 0
+    assert publish("--as-of", "2025-11-01", "--log", "json") == 0
+    assert run("publish", "withdraw", "charts.toml", "artists", "2025-10", "--reason", "wrong") == 0
+    for command in ("show", "history", "export", "check"):
+        assert run("budget", command, url) == 0
+    ledger = discreet.Ledger(url)
+    made = release(ledger)
+    seen += [repr(ledger), ledger.path, ledger._repr_html_(), made.statement(ledger), json.dumps(ledger.export())]
+    wrong = [
+        url.replace("/contract", "/no_database"),
+        url.replace("host=", "host=/nowhere"),
+        url.replace("&ledger=", "&ledger=no_"),
+        url.replace("&ledger=", "&ledger=No-"),
+        url.replace("&ledger=", "&no_option=1&ledger="),
+        f"postgres://ada:{secret}@127.0.0.1:1/db",
+        f"postgres://ada:{secret}/x@127.0.0.1:1/db",
+        f"postgres://ada:{secret}?x@127.0.0.1:1/db",
+        f"postgres://ada@127.0.0.1:1/db?password={secret}",
+    ]
+    for one in wrong:
+        for attempt in (discreet.Ledger, release):
+            with pytest.raises(discreet.Error) as caught:
+                attempt(one)
+            seen += traceback.format_exception(caught.value)
+        run("budget", "show", one)
+    monkeypatch.setenv("LEDGER", wrong[5])
+    assert publish("--as-of", "2025-12-01", "--log", "json") == 4
+    run_sql(place, "UPDATE records SET body = body || ' ' WHERE number = 2")
+    assert run("budget", "show", url) == 1
+    seen.extend(capfd.readouterr())
+    seen += [path.read_text(errors="replace") for path in Path(tmp_path).rglob("*") if path.is_file()]
+    seen += [str(row) for rows in run_sql(place, "SELECT * FROM records") for row in rows]
+    assert len("".join(seen)) > 10_000
+    assert secret not in "".join(seen)
+
+
+@on_postgres
+def test_charts_are_published_from_a_ledger_on_a_server(place, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    fill_folder(tmp_path, ARTISTS)
+    create(place, epsilon="0.1")
+    charts = (tmp_path / "charts.toml").read_text().replace('ledger = "budget.db"', 'ledger = "${LEDGER}"')
+    (tmp_path / "charts.toml").write_text(charts)
+    assert publish("--as-of", "2025-11-01") == 2
+    assert "ledger must name variables of the environment that are set, and LEDGER is not" in capsys.readouterr().err
+    monkeypatch.setenv("LEDGER", place)
+    assert publish("--as-of", "2025-11-01") == 0
+    before = read_site()
+    assert publish("--as-of", "2025-11-01") == 0
+    assert read_site() == before
+    assert publish("--as-of", "2025-12-01") == 3
+    monkeypatch.setenv("LEDGER", place + "x")
+    assert publish("--as-of", "2025-12-01") == 2
+    monkeypatch.setenv("LEDGER", "site/budget.db")
+    assert publish("--as-of", "2025-12-01") == 2
+    assert "ledger must be outside of out" in capsys.readouterr().err
+    assert [entry.request_id for entry in discreet.Ledger(place).history()] == ["artists/2025-10"]
+
+
+def test_a_table_has_a_plain_name():
+    for name in ("A", "a-b", "a.b.c", "", "a;b", 'a"b', "x" * 64):
+        with pytest.raises(discreet.Error, match="ledger must name its table as ledger=TABLE"):
+            discreet.Ledger(f"postgres://127.0.0.1:1/db?ledger={name}")

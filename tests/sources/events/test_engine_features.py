@@ -1,0 +1,61 @@
+"""Each engine has the features that the table of docs/engines.md says, and refuses the others in one sentence."""
+
+import ibis
+import pytest
+
+import discreet
+from engine_features import EVENTS, FEATURES, SUPPORTED, make_table
+from engines import LONG_ON_SERVERS, ON_CLICKHOUSE, on
+from engines_table import BEGIN, PAGE, write_table
+
+SERVERS = {each.values[0]: [*each.marks, pytest.mark.long] for each in LONG_ON_SERVERS} | {"clickhouse": ON_CLICKHOUSE}
+CASES = [
+    pytest.param(each, feature, marks=SERVERS.get(each.name, []), id=f"{each.name}-{feature}")
+    for each in SUPPORTED
+    if each.name is not None
+    for feature in FEATURES
+]
+
+
+def find_first(engine, feature, folder, request):
+    """The most frequent item, in the first group if there are groups."""
+    options, _ = FEATURES[feature]
+    release = discreet.top_k(discreet.events(**on(engine, EVENTS, folder, request), **options), k=1, epsilon=1000)
+    return (release[True] if "by" in options else release).items[0]
+
+
+@pytest.mark.some(24)
+@pytest.mark.parametrize(("engine", "feature"), CASES)
+def test_an_engine_has_a_feature_or_refuses_it(engine, feature, tmp_path, request):
+    if feature not in engine.refused:
+        assert find_first(engine.name, feature, tmp_path, request) == FEATURES[feature][1]
+        return
+    with pytest.raises(discreet.Error) as refusal:
+        find_first(engine.name, feature, tmp_path, request)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.some(8)
+@pytest.mark.parametrize("engine", [name for each in SUPPORTED for name in each.compiled])
+@pytest.mark.parametrize("feature", FEATURES)
+def test_statements_are_compiled_for_a_feature_or_refused(engine, feature):
+    refused = next(each.refused for each in SUPPORTED if engine in each.compiled)
+    types = {name: str(kind) for name, kind in ibis.Schema.from_pyarrow(EVENTS.schema).items()}
+    table = discreet.compiled(engine, "events", types)
+    if feature in refused:
+        with pytest.raises(discreet.Error):
+            discreet.events(table, **FEATURES[feature][0]).sql()
+    else:
+        assert "SELECT" in discreet.events(table, **FEATURES[feature][0]).sql()
+
+
+def test_the_table_of_the_page_is_made_of_the_contract():
+    page = PAGE.read_text(encoding="utf-8")
+    assert page.count(BEGIN) == 1
+    assert write_table(page, make_table()) == page
+    assert write_table(page, make_table()[:-1]) != page
+
+
+def test_every_engine_that_the_tests_start_is_in_the_table():
+    assert {*SERVERS, "duckdb", "sqlite", "datafusion"} <= {each.name for each in SUPPORTED}
+    assert all(each.refused <= set(FEATURES) for each in SUPPORTED)

@@ -1,0 +1,397 @@
+"""Row expressions in the place of a column: one meaning on every engine, total on every row, and never another user."""
+
+import random
+import sqlite3
+from collections import defaultdict
+from datetime import date
+
+import ibis
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import discreet
+from discreet.sources.events.case_folding import fold_case
+from discreet.sources.events.cells import read_cell
+from discreet.sources.events.connect import open_table
+from discreet.sources.events.engine import ask
+from discreet.sources.events.group_keys import parse_by
+from discreet.sources.events.location import Location
+from discreet.sources.events.row_expressions import RowExpression, derive_columns
+from effort import examples
+from engines import ENGINES, LONG_ON_SERVERS, on, on_server
+
+LONG = ["z" * 65_536, "z" * 65_537, "Ä" * 32_768, "Ä" * 32_769, "a b" * 10_000]
+CELLS = [None, "", " ", " Äpfel ", "ÄPFEL", "e\u0301É", "😀x", "a\nb", "'q'", "%_", "\\", "7", " 7", "07", "7.0", "7.5"]
+CELLS += ["1e999", "-3", "9" * 30, "true", "2026-02-28", "2026-02-30", "0000-01-01", "10000-01-01", "0001-01-01"]
+CELLS += ["9999-12-31", "2026-11-03 23:30:00", "2026-11-03T23:30:00-01:00", "0001-01-01 00:00:00+14", "NULL", *LONG]
+
+
+def clean(cell):
+    """The text that functions see."""
+    return None if cell is None or "\0" in cell or len(cell.encode()) > 65_536 else cell
+
+
+def of_text(function):
+    return lambda a, b: None if clean(a) is None else function(clean(a))
+
+
+def find_day(cell):
+    """The day of a text that is a date, or a time, whose day is that in UTC."""
+    days = {"2026-02-28": (2026, 2, 28), "0001-01-01": (1, 1, 1), "9999-12-31": (9999, 12, 31)}
+    days |= {"2026-11-03 23:30:00": (2026, 11, 3), "2026-11-03T23:30:00-01:00": (2026, 11, 4)}
+    return date(*days[cell]) if cell in days else None
+
+
+def of_day(function):
+    return lambda a, b: None if find_day(a) is None else function(find_day(a))
+
+
+DEFINITIONS = {
+    "trim(a)": of_text(lambda a: a.strip(" ")),
+    "ltrim(a)": of_text(lambda a: a.lstrip(" ")),
+    "rtrim(a)": of_text(lambda a: a.rstrip(" ")),
+    "lower(a)": of_text(lambda a: "".join(c.lower() if c.isascii() else c for c in a)),
+    "upper(a)": of_text(lambda a: "".join(c.upper() if c.isascii() else c for c in a)),
+    "fold(a)": of_text(fold_case),
+    "fold(trim(a))": of_text(lambda a: fold_case(a.strip(" "))),
+    "substring(a, 2, 3)": of_text(lambda a: a[1:4]),
+    "substring(fold(a), 30000)": of_text(lambda a: fold_case(a)[29_999:]),
+    "replace(a, 'a', '<>')": of_text(lambda a: a.replace("a", "<>")),
+    "replace(a, '\\', '''')": of_text(lambda a: a.replace("\\", "'")),
+    "concat(a, '|', b)": lambda a, b: f"{clean(a) or ''}|{clean(b) or ''}",
+    "coalesce(a, b, 'none')": lambda a, b: next((each for each in (clean(a), clean(b)) if each is not None), "none"),
+    "CASE WHEN a LIKE '7%' THEN 'seven' ELSE upper(b) END": lambda a, b: (
+        "seven"
+        if clean(a) is not None and a.startswith("7")
+        else (None if clean(b) is None else "".join(c.upper() if c.isascii() else c for c in b))
+    ),
+    "cast(cast(a AS BIGINT) AS TEXT)": lambda a, b: {"7": "7", "07": "7", "7.0": "7", "-3": "-3"}.get(a),
+    "cast(a AS DATE) = DATE '2026-02-28'": lambda a, b: (
+        a == "2026-02-28" if find_day(a) is not None and len(a) == 10 else None
+    ),
+    "cast(a AS BOOLEAN)": lambda a, b: True if a == "true" else None,
+    "extract(year FROM a)": of_day(lambda day: day.year),
+    "extract(quarter FROM a)": of_day(lambda day: (day.month + 2) // 3),
+    "extract(month FROM a)": of_day(lambda day: day.month),
+    "extract(day FROM a)": of_day(lambda day: day.day),
+    "extract(isodow FROM a)": of_day(lambda day: day.isoweekday()),
+    "extract(hour FROM a)": lambda a, b: {"2026-11-03 23:30:00": 23, "2026-11-03T23:30:00-01:00": 0}.get(a),
+    "extract(month FROM a) * 100 + extract(day FROM a)": of_day(lambda day: day.month * 100 + day.day),
+    "cast(a AS BIGINT) * 9223372036854775806": lambda a, b: None,
+    "a = b": lambda a, b: None if None in (clean(a), clean(b)) else a == b,
+}
+
+
+def evaluate(given, texts, columns=("n", "a", "b")):
+    """Return the rows of the events with a column for each expression, in the order of n."""
+    table = given["table"]
+    opened = open_table(Location.parse(table) or table, given.get("name"), "table", columns)
+    try:
+        names = derive_columns(opened, [RowExpression.parse("item", text) for text in texts])
+        wanted = {f"c{place}": opened.table[names[text]] for place, text in enumerate(texts)}
+        made = opened.table.select(n=read_cell(opened.dialect, opened.table.n, "integer"), **wanted)
+        rows = sorted(ask(opened.engine, "evaluating", made.to_pyarrow).to_pylist(), key=lambda row: row["n"])
+    finally:
+        opened.close()
+    booleans = {place for place, text in enumerate(texts) if " = " in text or "BOOLEAN" in text}
+    return [
+        [
+            bool(v) if place in booleans and (v := row[f"c{place}"]) is not None else row[f"c{place}"]
+            for place in range(len(texts))
+        ]
+        for row in rows
+    ]
+
+
+def spell(expression, engine):
+    """An expression, without the function that MariaDB lacks where the cells need less."""
+    if engine != "mariadb" or "fold" not in expression:
+        return expression
+    return f"replace(lower{expression.removeprefix('fold')}, 'Ä', 'ä')"
+
+
+def check_cells(engine, cells, tmp_path, request):
+    a, b = [first for first, _ in cells], [second for _, second in cells]
+    table = pa.table({"n": range(len(cells)), "a": pa.array(a, pa.string()), "b": pa.array(b, pa.string())})
+    given = on(engine, table, tmp_path, request)
+    # All of them in one query would be a plan of many megabytes on Spark.
+    texts = [text for text in DEFINITIONS if engine != "mariadb" or "fold" not in text]
+    together = 1 if engine == "spark" else 4
+    parts = [evaluate(given, texts[place : place + together]) for place in range(0, len(texts), together)]
+    found = [[value for part in row for value in part] for row in zip(*parts, strict=True)]
+    for place, text in enumerate(texts):
+        for row, pair in zip(found, cells, strict=True):
+            assert row[place] == DEFINITIONS[text](*pair), (text, *(each and each[:30] for each in pair))
+
+
+@pytest.mark.parametrize("engine", ["arrow", "pandas", "polars", "duckdb", "sqlite", *LONG_ON_SERVERS])
+def test_every_function_is_its_definition_on_every_engine(engine, tmp_path, request):
+    check_cells(engine, [*((cell, "B") for cell in CELLS), *(("é", cell) for cell in CELLS)], tmp_path, request)
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
+
+
+@pytest.mark.hypothesis
+@pytest.mark.parametrize("engine", ["duckdb", "sqlite", *LONG_ON_SERVERS])
+def test_every_function_is_its_definition_on_any_cell(engine, tmp_path, request):
+    @settings(max_examples=examples({"duckdb": 12, "sqlite": 12}.get(engine, 3)), deadline=None)
+    @given(st.lists(st.tuples(st.sampled_from(CELLS), TEXT), min_size=20, max_size=20))
+    def check(cells):
+        letters = [(None if first is None else f"{second}{first}", second) for first, second in cells]
+        left = ["extract", "DATE", "BIGINT", *(["fold"] if engine == "mariadb" else [])]
+        plain = [text for text in DEFINITIONS if not any(name in text for name in left)]
+        table = pa.table({"n": range(len(cells)), "a": [a for a, _ in letters], "b": [b for _, b in letters]})
+        found = evaluate(
+            on(
+                engine,
+                table.cast(pa.schema([("n", pa.int64()), ("a", pa.string()), ("b", pa.string())])),
+                tmp_path,
+                request,
+            ),
+            plain,
+        )
+        for place, text in enumerate(plain):
+            assert [row[place] for row in found] == [DEFINITIONS[text](*pair) for pair in letters], text
+
+    check()
+
+
+def test_broken_text_is_missing_before_any_function(tmp_path):
+    with sqlite3.connect(tmp_path / "broken.db") as connection:
+        connection.execute("CREATE TABLE events (n INTEGER, a TEXT, b TEXT)")
+        for place, cell in enumerate(["ff41", "41ff", "4100", "00", "410042", "c3", "eda080", "20c320"]):
+            connection.execute(f"INSERT INTO events VALUES ({place}, CAST(X'{cell}' AS TEXT), 'b')")  # noqa: S608
+        connection.execute("INSERT INTO events VALUES (8, X'41', 'b')")
+    connection.close()
+    texts = ["fold(a)", "trim(a)", "substring(a, 1, 1)", "concat(a, b)", "coalesce(a, b)", "replace(a, 'A', '')"]
+    found = evaluate({"table": f"sqlite://{tmp_path / 'broken.db'}", "name": "events"}, texts)
+    assert found == [*[[None, None, None, "b", "b", None]] * 8, ["a", "A", "A", "Ab", "A", ""]]
+
+
+@pytest.mark.parametrize("engine", ["arrow", "sqlite", on_server("postgres")])
+def test_dates_of_columns_and_of_text_mix(engine, tmp_path, request):
+    """SQLite keeps dates as text, and those of a cast are dates to ibis."""
+    days = pa.array([date(2024, 2, 29), None, date(2026, 1, 2)], pa.date32())
+    table = pa.table({"n": range(3), "a": ["2026-01-01", "2026-01-01", "x"], "d": days})
+    mixed = "coalesce(d, cast(a AS DATE))"
+    texts = ["cast(a AS DATE) = d", f"{mixed} = DATE '2026-01-01'", f"extract(day FROM {mixed})"]
+    found = evaluate(on(engine, table, tmp_path, request), texts, ("n", "a", "d"))
+    assert found == [[False, False, 29], [None, True, 1], [None, False, 2]]
+
+
+ROWS = [
+    *[("Ann ", " Äpfel", "10115", 250), ("ann", "ÄPFEL ", "10117", 50), ("BOB", "äpfel", "20095", 150)],
+    *[("bob", "Birnen", "20097", 7), ("cem", "birnen", "10999", 100), (None, "äpfel", "10115", 1)],
+    *[("dan", None, "10115", 1), ("eve", "Kiwi", "99999", 5), ("  ", "äpfel", None, 1)],
+]
+EVENTS = pa.table(
+    {
+        "who": pa.array([row[0] for row in ROWS], pa.string()),
+        "what": pa.array([row[1] for row in ROWS], pa.string()),
+        "plz": pa.array([row[2] for row in ROWS], pa.string()),
+        "cents": pa.array([row[3] for row in ROWS], pa.int64()),
+    }
+)
+EXPRESSIONS = {"user": "lower(trim(who))", "item": "fold(trim(what))", "domain": ["äpfel", "birnen", "quitten"]}
+
+
+def score(source):
+    """The scores of a source by item, of each group where there are any."""
+    release = discreet.top_k(source, source.list_parts().domain.d, 1000, counts=10**6)
+    if not hasattr(source, "keys"):
+        return {each.item: each.value for each in release.counts}
+    return {key: {each.item: each.value for each in release[key].counts} for key in source.keys}
+
+
+@pytest.mark.some(4)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_argument_takes_an_expression(engine, tmp_path, request):
+    given = on(engine, EVENTS, tmp_path, request)
+    options = {**given, **EXPRESSIONS, "item": spell(EXPRESSIONS["item"], engine)}
+    if engine == "mariadb":
+        with pytest.raises(discreet.Error, match=r"^item must not fold strings on mysql, as in FOLD\("):
+            discreet.events(**given, **EXPRESSIONS)
+    if engine == "datafusion":
+        with pytest.raises(discreet.Error, match=r"^user must not change strings on datafusion, as it does with who$"):
+            discreet.events(**options)
+        return
+    assert score(discreet.events(**options)) == {"äpfel": 3, "birnen": 2, "quitten": 0}
+    spent = {"value": "cents * 0.01", "clip": (0, 2), "resolution": "0.01"}
+    assert {k: round(float(v), 2) for k, v in score(discreet.events(**options, **spent)).items()} == {
+        "äpfel": 3.51, "birnen": 1.07, "quitten": 0
+    }  # fmt: skip
+    split = {"by": "substring(plz, 1, 2)", "groups": ["10", "20"], "each_user": "many"}
+    source = discreet.events(**options, **split)
+    assert score(source) == {
+        "10": {"äpfel": 1, "birnen": 1, "quitten": 0},
+        "20": {"äpfel": 1, "birnen": 1, "quitten": 0},
+    }
+    assert source.names == ("substring(plz, 1, 2)",)
+    assert source.description()["by"] == ["substring(plz, 1, 2)"]
+    assert source.description()["columns"] == {"user": "lower(trim(who))", "item": options["item"]}
+    assert discreet.check_events(source).rows == len(ROWS)
+    terms = discreet.discovered("1e-6", 3)
+    discovered = discreet.events(**{**options, "domain": terms}, where="cents > 6")
+    with discovered.snapshot("key") as snapshot:
+        ((_, items),) = snapshot.runs()
+        (listed,) = snapshot.items([np.arange(items.sum())])
+    assert dict(zip(listed.items, listed.scores, strict=True)) == {"äpfel": 2, "birnen": 2}
+
+
+def test_the_name_of_a_column_is_that_column(tmp_path):
+    names = ["a-b", "fold(x)", "x y", "x.y", "user", "1"]
+    table = pa.table({**{name: ["p", "q"] for name in names}, "x": ["X", "X"], "a": [1, 2], "b": [1, 1]})
+    for name in names:
+        source = discreet.events(table, user="x", item=name, domain=["p", "q"])
+        assert source.description()["columns"]["item"] == name
+        assert score(source) == {"p": 1, "q": 1}
+    table.to_pandas().to_json(tmp_path / "rows.jsonl", orient="records", lines=True)
+    # Private records of JSON do not tell their keys: only brackets make an expression there.
+    assert score(discreet.events(tmp_path / "rows.jsonl", user="x", item="a-b", domain=["p", "q"])) == {"p": 1, "q": 1}
+    assert score(discreet.events(tmp_path / "rows.jsonl", user="b", item="fold(x)", domain=["x"])) == {"x": 1}
+    (tmp_path / "keys.jsonl").write_text('{"x": 1, "price (EUR)": "low"}\n')
+    source = discreet.events(tmp_path / "keys.jsonl", user="x", item='"price (EUR)"', domain=["low"])
+    assert score(source) == {"low": 1}
+    # Two expressions that differ in case alone, and a long one with a line break.
+    long = "CASE WHEN x = 'X'\nTHEN lower(x) ELSE '" + "y" * 60 + "' END"
+    options = {"by": "LOWER(x)", "groups": ["x"], "each_user": "one"}
+    for item in ("lower(x)", long):
+        source = discreet.events(table, user="a", item=item, domain=["x"], **options)
+        assert source.description()["columns"]["item"] == item
+        assert source.names == ("LOWER(x)",)
+        assert score(source) == {"x": {"x": 2}}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"user": "concat(who, plz)", "by": "plz", "groups": ["1"], "each_user": "one"},
+            "user must not be made of a column that by uses",
+        ),
+        (
+            {"user": "concat(who, PLZ)", "by": "substring(plz, 1, 2)", "groups": ["1"], "each_user": "one"},
+            "is of 'plz'",
+        ),
+        (
+            {"user": "concat(who, what)"},
+            "user must not be made of a column that item uses, as 'concat\\(who, what\\)' is of 'what'",
+        ),
+        ({"user": "concat(who, plz)", "during": discreet.month("plz").only("2026-01")}, "that during uses"),
+        (
+            {"user": "concat(who, plz)", "by": discreet.month("plz"), "groups": ["2026-01"], "each_user": "one"},
+            "that by uses",
+        ),
+        ({"user": "lower('x')"}, "user must be a column or an expression of columns"),
+        ({"item": "fold(trim(what)"}, "item must be one SQL expression, and does not parse"),
+        ({"item": "fold(trim(waht))"}, "item must name columns of the table .*; did you mean what"),
+        ({"item": "whatt"}, "item must be a column of the table, one of who, what, plz, cents, not 'whatt'"),
+        ({"item": "who-what-x"}, "item must be a column of the table"),
+        (
+            {"item": "cents * 0.5"},
+            "item must be text, whole numbers, dates or booleans, and 'cents \\* 0.5' has decimal places",
+        ),
+        ({"item": "max(what)"}, "item must not use an aggregate"),
+        ({"item": "random()"}, "item must not use the function random"),
+        ({"item": "(SELECT 1)"}, "item must not use a subquery"),
+        ({"value": "lower(what)", "clip": (0, 1)}, "value must be made of numbers, and 'lower\\(what\\)' is a string"),
+        ({"by": "month(plz)", "groups": ["2026-01"], "each_user": "one"}, "did you mean discreet.month"),
+        ({"by": "fold(plz", "groups": ["1"], "each_user": "one"}, "by must be one SQL expression"),
+    ],
+)
+def test_what_is_no_expression_for_an_argument_is_refused(options, message):
+    with pytest.raises(discreet.Error, match=message):
+        discreet.events(EVENTS, **{"user": "who", "item": "what", "domain": ["a"], **options})
+
+
+def test_a_user_from_the_open_side_of_a_join_is_refused():
+    """An expression could make a user of a row that has none."""
+    connection = ibis.duckdb.connect()
+    left = connection.create_table("l", pa.table({"key": [1], "what": ["a"]}))
+    right = connection.create_table("r", pa.table({"key": [1], "Who": ["a"]}))
+    joined = left.left_join(right, "key")
+    for user in ("Who", "coalesce(who, 'x')"):
+        with pytest.raises(discreet.Error, match="open side of a join"):
+            discreet.events(joined, user=user, item="what", domain=["a"])
+
+
+def test_a_gap_in_a_frame_changes_nobody_elses_cells():
+    long = [2**60, 2**60 + 1, 5, 2**53 - 1]
+    whole, gap = pd.DataFrame({"n": range(4), "a": long}), pd.DataFrame({"n": range(5), "a": [*long, None]})
+    texts = ["trim(a)", "coalesce(a, 'none')", "cast(cast(a AS BIGINT) AS TEXT)"]
+    first, second = evaluate({"table": whole}, texts, ("n", "a")), evaluate({"table": gap}, texts, ("n", "a"))
+    assert first == second[:4] == [[None, "none", None]] * 2 + [["5"] * 3, [str(2**53 - 1)] * 3]
+
+
+def test_engines_without_a_dialect_refuse(monkeypatch):
+    from discreet.sources.events.dialects import duckdb as module
+    from discreet.sources.events.dialects.base import Dialect
+
+    known = {"text_bytes": module.DIALECT.text_bytes, "trim": module.DIALECT.trim}
+    monkeypatch.setattr(module, "DIALECT", Dialect(name="duckdb", title="newcomer", **known))
+    table = ibis.duckdb.connect().create_table("events", EVENTS)
+    for item in ("fold(what)", "trim(what)", "coalesce(what, plz)"):
+        with pytest.raises(discreet.Error, match="item must not change strings on duckdb, as it does with what"):
+            discreet.events(table, user="who", item=item, domain=["a"])
+    with pytest.raises(discreet.Error, match=r"^by must not (extract a month|change strings) on"):
+        discreet.events(
+            table, user="who", item="what", domain=["a"], by="extract(month FROM plz)", groups=[1], each_user="one"
+        )
+
+
+def test_a_column_without_a_type_is_told(tmp_path):
+    (tmp_path / "rows.csv").write_text("who,what,cents\nann,a,100\n")
+    options = {"user": "who", "item": "fold(what)", "domain": ["a"]}
+    source = discreet.events(tmp_path / "rows.csv", value="cents * 0.01", clip=(0, 9), resolution="0.01", **options)
+    assert source.notes() == [
+        "item reads fold(what) as text, whose case and spaces count, because its type is not declared",
+        "value reads cents as whole numbers (25), because its type is not declared: no other spelling meets it",
+    ]
+    assert {key: float(value) for key, value in score(source).items()} == {"a": 1.0}
+
+
+def test_a_comma_inside_of_brackets_or_quotes_separates_no_columns():
+    for text in ("substring(plz, 1, 2)", "concat(a, trim(b))", "concat(trim(a), ',(', b)"):
+        assert parse_by(text) == text
+        assert parse_by(f"{text}, land") == [text, "land"]
+
+
+WHO, WHAT = st.sampled_from(["u", "U", " u", "v", "V ", "w"]), st.sampled_from(["a", "A ", "ä", "Ä", "b", None])
+OTHERS = st.lists(st.tuples(WHO, WHAT), max_size=12)
+
+
+@pytest.mark.hypothesis
+@pytest.mark.parametrize("engine", ["arrow", "sqlite", *LONG_ON_SERVERS])
+def test_one_user_more_moves_a_score_by_one(engine, tmp_path, request):
+    """With expressions, a user is every row whose expression is the same."""
+
+    @settings(max_examples=examples({"arrow": 12, "sqlite": 12}.get(engine, 3)), deadline=None)
+    @given(OTHERS, st.lists(WHAT, max_size=8), st.integers(0, 99))
+    def check(others, own, seed):
+        rows = [*others, *((random.Random(seed).choice(["new", "NEW", " New "]), what) for what in own)]
+        both = []
+        for each in (others, rows):
+            table = pa.Table.from_pylist(
+                [{"who": who, "what": what} for who, what in each],
+                pa.schema([("who", pa.string()), ("what", pa.string())]),
+            )
+            source = discreet.events(
+                **on(engine, table, tmp_path, request),
+                user="lower(trim(who))", item=spell("fold(trim(what))", engine), domain=["a", "ä", "b"],
+            )  # fmt: skip
+            both.append(score(source))
+        users = defaultdict(set)
+        for who, what in others:
+            if what is not None:
+                users[fold_case(what.strip())].add(who.strip().lower())
+        touched = {fold_case(what.strip()) for what in own if what is not None}
+        for item in ("a", "ä", "b"):
+            assert both[0][item] == len(users[item])
+            assert both[1][item] - both[0][item] == (item in touched)
+
+    check()
