@@ -278,13 +278,18 @@ def test_spark_shows_the_same_plans(spark, tmp_path):
     shown = spark._jsparkSession.sharedState().statusStore()
     spark.conf.set("spark.sql.maxMetadataStringLength", 10**6)
 
+    def executions_after(last):
+        # By number: the session keeps the newest thousand alone, so places in the list move.
+        listed = shown.executionsList()
+        executions = [listed.apply(place) for place in range(listed.size())]
+        return [each for each in executions if each.executionId() > last]
+
     def said(scores):
         pa.parquet.write_table(table_of(scores, "integer"), tmp_path / "events.parquet")
-        before = shown.executionsCount()
+        before = max((each.executionId() for each in executions_after(-1)), default=-1)
         source = source_of(spark.read.parquet(str(tmp_path / "events.parquet")), "integer", WIDE)
         found = discreet.top_k(source, 3, 10**4).items
-        executions = shown.executionsList(before, 10**6)
-        plans = [executions.apply(i).physicalPlanDescription() for i in range(executions.size())]
+        plans = [each.physicalPlanDescription() for each in executions_after(before)]
         # Columns, RDDs and parts of plans are numbered on and on in a session.
         text = re.sub(r"(#|plan_id=|RDD\[|Exchange )\d+", r"\1", "\n".join(plans))
         # How large the parts of a result are is shown, as docs/known-limits.md says.
