@@ -273,7 +273,7 @@ class UnlistedTable(EventTable, UnlistedSource):
                     lambda: opened.dialect.cache(self.make_query(key, with_uncounted)),
                 )
                 groups = None if self._split is None else len(self._split.groups.keys)
-                self._lookups.append(Lookup(scores, self.terms.kind, None, groups))
+                self._lookups.append(Lookup(scores, self.terms.kind, None, self._opened.dialect, groups))
                 yield UnlistedTableSnapshot(self._lookups[-1], self._opened.engine, scores)
             finally:
                 self.close()
