@@ -345,7 +345,7 @@ def _search_file(parts: TableParts, outside: Any) -> dict[str, Any]:
     try:
         raw = list(opened.table.columns)
         given = find_list_column(opened, parts.domain_file.column, parts.reading.columns["item"], DOMAIN)
-        # An expression is a column of its own, and the columns that it reads are no other ones.
+        # The columns that an expression reads are left out of the search, like the given column.
         column = parts.domain_file.column
         made = None if column is None else RowExpression.parse(DOMAIN.argument, column)
         read = {given} if made is None else {given, *made.list_columns(raw)}
