@@ -44,7 +44,7 @@ def find_asked():
 
 def test_all_languages_have_the_same_texts_with_the_same_fields():
     catalogues = [read_catalogue(code) for code in LANGUAGES]
-    assert len(catalogues) == len(list((SOURCE / "texts").glob("*.toml"))) == 2
+    assert len(catalogues) == len(list((SOURCE / "language").glob("*.toml"))) == 2
     english, german = catalogues
     assert english.keys() == german.keys()
     for key, text in english.items():

@@ -58,7 +58,6 @@ from discreet.publish.options import (
 )
 from discreet.release.shortfall import parse_shortfall
 from discreet.release.topk import Padding, check_auto, deliver_release, make_any_request, plan_charge
-from discreet.sources.events.location import FilePath
 from discreet.sources.files import TEXTS, file_source
 
 if TYPE_CHECKING:
@@ -162,10 +161,6 @@ def check_files(context: typer.Context, files: list[str] | None) -> list[str] | 
         raise InvalidValueError(f"FILE is missing; for example: {first_example(context.command.epilog)}")
     if files and connect is not None:
         raise InvalidValueError("connect must be left out with FILE: the input is one of the two")
-    if any(FilePath.parse(file).is_other_url for file in files or []):
-        raise InvalidValueError(
-            "FILE must be a file, or the URL of one by https, s3 or gs; the URL of a database goes with --connect"
-        )
     return files
 
 

@@ -51,7 +51,7 @@ from discreet.sources.discovered import (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DiscoveryRequest:
-    """A request for items that nobody listed; items and scores stay unread in the source.
+    """A request for partition selection; items and scores stay unread in the source.
 
     Attributes
     ----------

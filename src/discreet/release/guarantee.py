@@ -158,10 +158,10 @@ class Guarantee:
         if accountant == "rdp":
             rho = float_above(self.zcdp)
             return events.ZCDpEvent(rho) if rho < inf else events.NonPrivateDpEvent()
-        # The parameter of the noise is rounded up: a larger one means less noise and a larger loss.
+        # Rates of noise are rounded up, which never understates the privacy loss.
         finding = [self.discovery_epsilon, self.selection_epsilon]
         if self.discovery is not None and self.discovery.alternative is not None:
-            # The alternative spends both in one noise.
+            # The alternative spends both parts on one noise.
             finding = [self.discovery_epsilon + self.selection_epsilon]
         costs = *finding, self.counts_epsilon, self.shortfall_epsilon
         rates = [float_above(cost) for cost in costs if cost]

@@ -105,7 +105,7 @@ def find_lead(tally: Tally, ranks: Ranks) -> Fraction:
 
 
 def find_lead_of_found(largest: Iterable[int], released: list[int]) -> int:
-    """Return D for items that nobody listed: every item that nobody touched scores 0.
+    """Return D under partition selection: every item that nobody touched scores 0.
 
     `largest` are the largest scores of all items in the events in descending order, at least one more than are
     released; `released` are the scores of the released items.

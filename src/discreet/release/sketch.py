@@ -54,10 +54,10 @@ FORMAT = 3
 """The format number of a sketch; releases have formats 1 and 2."""
 
 MOST_FOUND = 10**6
-"""The largest rank of a sketch of items that nobody listed: the scores up to it are read one by one."""
+"""The largest rank of a sketch under partition selection: the scores up to it are read one by one."""
 
 OTHERS = 10**6
-"""The items behind the last rank that a plan takes to exist where nobody listed the items, all with its score."""
+"""Under partition selection a plan takes so many items to exist behind the last rank, all with its score."""
 
 MOST_STEPS = 2**62
 """Scores are clamped to this many steps from zero, so that a difference of two fits 64 bits."""
@@ -80,7 +80,7 @@ class Sketch(Source):
     noisy
         The score at each rank with its noise, as drawn: a whole number, or a Fraction on a finer grid.
     domain_size
-        The number of items; None where nobody listed them.
+        The number of items; None under partition selection.
     grid
         The step that all scores are multiples of, or were rounded to.
     sensitivity, adjacency, max_items_per_user
@@ -91,7 +91,7 @@ class Sketch(Source):
     private
         False if the caller passed a random generator: a sketch that can be drawn again protects nobody.
     terms
-        The terms by which a planned release finds the items where nobody listed them; otherwise None.
+        The terms of partition selection of a planned release; None for a public list of items.
     expressions
         The arguments of `events` that were row expressions, each with its text.
 
@@ -136,7 +136,7 @@ class Sketch(Source):
     @cached_property
     def _steps(self) -> list[int]:
         fitted = map(round_half_up, fit_falling([int(score / self.grid) for score in self.noisy]))
-        # Where nobody listed the items, those that nobody touched score 0, and there is no end of them.
+        # Under partition selection, infinitely many items that nobody touched score 0.
         has_floor = self._noise.floor or self.domain_size is None
         return [max(0, steps) for steps in fitted] if has_floor else list(fitted)
 

@@ -101,6 +101,6 @@ def themed(dark: bool = False, more: dict[Any, Any] | None = None) -> Iterator[T
     theme = Theme.of(dark)
     with rc_context():
         rcdefaults()
-        # A label is text, whatever signs it has.
+        # Labels are drawn as they are: a dollar sign begins no formula.
         rcParams.update({**theme.settings(), "svg.fonttype": "none", "text.parse_math": False, **(more or {})})
         yield theme

@@ -81,7 +81,7 @@ class Plan:
     name
         The name of the scores on the page.
     d
-        The number of items that have scores; None for a sketch of items that nobody listed.
+        The number of items that have scores; None for a sketch under partition selection.
     goal
         The goal that the release must reach.
     meaning
@@ -183,7 +183,7 @@ class Plan:
 
     @cached_property
     def discovery(self) -> PartitionSelection | None:
-        """The partition selection of the recommended release, from a sketch of items that nobody listed."""
+        """The partition selection of the recommended release, if its sketch has the terms of one."""
         among = self._best_case.request.guarantee.mechanism
         return among.plan(self.comparison.k, self.epsilon) if isinstance(among, AmongFound) else None
 
@@ -193,7 +193,7 @@ class Plan:
 
         It is computed for canonical with Gumbel noise, and up to k = 10 for mechanisms that add noise to each score;
         otherwise it is bounded by draws. For scores by group it is that of the group that needs the most epsilon. It is
-        None for a sketch of items that nobody listed.
+        None for a sketch under partition selection.
         """
         return self._expect_shortfall(self.epsilon)
 

@@ -16,7 +16,8 @@ import pytest
 import discreet
 from discreet.mechanisms.tally import Selection
 from discreet.sources.events import lookup
-from discreet.sources.events.dialects.base import dialect_named
+from discreet.sources.events import table as events_table
+from discreet.sources.events.dialects.base import dialect_named, dialect_of
 from engines import on
 from snapshots import select_items
 
@@ -307,7 +308,8 @@ def test_an_engine_that_is_not_known_is_sent_nothing(kind, domain, narrow, monke
     """Then all rows are fetched, and the wanted ones found here."""
     table = ibis.duckdb.connect().create_table("events", table_of(SCORES[0], kind))
     usual = look_up(table, kind, domain)
-    monkeypatch.setattr(lookup, "dialect_of", lambda table: dialect_named("unheard-of"))
+    unknown = dialect_named("unheard-of")
+    monkeypatch.setattr(events_table, "Lookup", lambda *parts: lookup.Lookup(*parts[:3], unknown, *parts[4:]))
     table.get_backend().con.execute("CALL enable_logging('QueryLog')")
     assert look_up(table, kind, domain) == usual
     log = table.get_backend().con.execute("SELECT string_agg(message, '\n') FROM duckdb_logs").fetchone()[0]
@@ -349,7 +351,7 @@ def test_finding_items_tells_an_engine_nothing(narrow):
 
 def look_up_found(table, number):
     """So many items of one score in each of two groups, of items that nobody listed."""
-    found = lookup.Lookup(table, "integer", None, 2)
+    found = lookup.Lookup(table, "integer", None, dialect_of(table), 2)
     found.runs()
     return found.items([np.arange(number), np.arange(number)])
 
