@@ -260,7 +260,7 @@ def _bound_to_dict(choice: Choice) -> dict[str, Any]:
 def study(
     out: Annotated[str, typer.Option(metavar="DIR", help="The folder to write to.")],
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAMES]...", help="Which vectors; by default all.")
+        list[str] | None, typer.Argument(metavar="[NAMES]...", help="The vectors to study; by default all.")
     ] = None,
     data: Annotated[
         str | None,

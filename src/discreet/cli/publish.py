@@ -41,7 +41,7 @@ WaitOption = Annotated[
 ]
 
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what it costs, and end. No event is read.")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. Where nobody can be asked, none is.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Release without asking, as in a scheduler, where there is no terminal to ask in.")]
 
 
 @app.command("publish", short_help="Publish the charts of a file: price, releases, site.", epilog=HELP)
