@@ -59,7 +59,8 @@ def main() -> None:
     options = parser.parse_args()
     start = time.monotonic()
     if not (Path(options.checkout) / "dp_auditorium").is_dir():
-        parser.error(f"checkout must be the folder python/dp_auditorium of google/differential-privacy, not {options.checkout}")
+        place = "the folder python/dp_auditorium of google/differential-privacy"
+        parser.error(f"checkout must be {place}, not {options.checkout}")
     sys.path.insert(0, options.checkout)
     os.environ |= {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"}
     logging.getLogger("tensorflow").setLevel(logging.ERROR)

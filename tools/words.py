@@ -5,9 +5,9 @@
     python tools/words.py --pages          each page, too
 
 A word is what stands between white space and has a letter or a digit. Not counted: front matter, code between fences,
-comments and tags of HTML, tables that a script makes, and rows of a table in which most cells have no letter, because a script
-measured them. All else counts: tables of text, formulas, and the proofs. The last line leaves out the appendices, whose
-lists and tables scripts write.
+comments and tags of HTML, tables that a script makes, and rows of a table in which most cells have no letter, because a
+script measured them. All else counts: tables of text, formulas, and the proofs. The last line leaves out the
+appendices, whose lists and tables scripts write.
 """
 
 from __future__ import annotations

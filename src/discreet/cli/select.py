@@ -147,7 +147,7 @@ class ListOutputOptions(OutputOptions):
     """The form in which a list of items is printed."""
 
     form: str | None = option(
-        "How to print: table, for people; json, with the guarantee; csv; or items, a line each, with a backslash as "
+        "The format: table, for people; json, with the guarantee; csv; or items, a line each, with a backslash as "
         "\\\\ and a line break as \\n, after the group and a tab with --by. By default table.",
         "NAME",
         flags=("--format",),
