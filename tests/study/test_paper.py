@@ -51,8 +51,10 @@ def test_the_commands_and_the_links_are_there():
     from discreet.study.run import PAGE as NAME
 
     assert f"report/{NAME}" in PAGE
-    for figure in re.findall(r"`([a-z-]+)-(?:NETFLIX|ZIPF)", PAGE):
-        assert figure in FIGURES
+    cited = re.findall(r"Figure (\d), `([a-z-]+)-(?:NETFLIX|ZIPF)", PAGE)
+    assert {key: int(number) for number, key in cited} == {
+        key: figure.number for key, figure in FIGURES.items() if figure.number
+    }
     for link in re.findall(r"\]\((\w+\.md)\)", PAGE):
         assert (Path(__file__).parents[2] / "docs" / link).exists()
 

@@ -37,11 +37,16 @@ app = typer.Typer(rich_markup_mode=None)
 
 
 WaitOption = Annotated[
-    str, typer.Option(metavar="S", help="How many seconds to wait for another run on the same budget or site.")
+    str, typer.Option(metavar="S", help="The seconds to wait for another run on the same budget or site.")
 ]
 
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what it costs, and end. No event is read.")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. Where nobody can be asked, none is.")]
+YesOption = Annotated[
+    bool,
+    typer.Option(
+        "--yes", "-y", help="Release without asking, as in a scheduler, where there is no terminal to ask in."
+    ),
+]
 
 
 @app.command("publish", short_help="Publish the charts of a file: price, releases, site.", epilog=HELP)

@@ -146,7 +146,7 @@ class ListOutputOptions(OutputOptions):
     """The form in which a list of items is printed."""
 
     form: str | None = option(
-        "How to print: table, for people; json, with the guarantee; csv; or items, a line each, with a backslash as "
+        "The format: table, for people; json, with the guarantee; csv; or items, a line each, with a backslash as "
         "\\\\ and a line break as \\n, after the group and a tab with --by. By default table.",
         "NAME",
         flags=("--format",),
@@ -208,7 +208,7 @@ def select(
 
     The list of items must be public. In a file of scores, keep items that no user touched, with a score of zero. In a
     .npy file and in a JSON list the items are positions, counted from 0; where the scores are sorted, positions are
-    ranks and tell about scores. Where nobody has a list, --discover finds the items in events, for a delta.
+    ranks and tell about scores. If there is no list, --discover finds the items in events, for a delta.
     """
     # Options are checked before the scores or the events are read; the budget is checked when it is charged.
     parse_choice("log", ledger.log, LOGS)
