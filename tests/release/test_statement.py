@@ -121,6 +121,23 @@ def test_found_items_have_a_delta_and_the_promise_is_about_guesses():
     assert "The list of items must be public." in discreet.top_k(SCORES, k=1, epsilon=1).statement()
 
 
+@pytest.mark.parametrize(
+    ("method", "adjacency", "delta"),
+    [("auto", "add-remove", "1e-06"), ("gaussian", "add-remove", "5e-07"), ("gaussian", "swap", "5e-07"),
+     ("laplace", "add-remove", "1e-06")],
+)  # fmt: skip
+def test_the_zcdp_of_found_items_has_a_delta_wherever_it_is_named(method, adjacency, delta):
+    rows = pa.table({"who": list(range(3000)), "what": ["a", "b", "c"] * 1000})
+    terms = discreet.discovered("1e-6", max_items_per_user=1, method=method)
+    source = discreet.events(rows, user="who", item="what", domain=terms, adjacency=adjacency)
+    release = discreet.top_k(source, k=2, epsilon=1)
+    assert re.search(f", zcdp=[^ ]+, zcdp_delta={delta}, ", repr(release.guarantee))
+    assert re.search(f"\\| zCDP \\| rho = .* of delta-approximate zCDP, with delta = {delta} \\|", release.statement())
+    told = release.registry()["deployment"]["privacy_loss"]["privacy_parameters_details"]
+    assert f"of delta-approximate zero-concentrated differential privacy with delta = {delta}. " in told
+    assert "approximate" not in discreet.top_k(SCORES, k=2, epsilon=1).statement()
+
+
 def test_a_sketch_has_a_statement_too():
     text = discreet.sketch([9, 5, 2, 1], epsilon="0.1", ranks=[1, 4]).statement()
     assert text.startswith("# Noisy scores at 2 public ranks of 4 items\n")

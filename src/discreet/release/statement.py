@@ -501,7 +501,7 @@ def _list_terms(subject: Subject) -> list[tuple[str, str]]:
         "row.epsilon": tell(asked, epsilon=language.above(terms.epsilon), parts=subject.parts),
         "row.delta": language.above(terms.delta),
         "row.definition": tell(definition),
-        "row.zcdp": tell("cell.zcdp", rho=language.above(terms.zcdp)),
+        "row.zcdp": describe_zcdp(terms, language),
         "row.neighbours": describe_adjacency(terms.adjacency, language),
         "row.sensitivity": describe_sensitivity(terms, language),
         "row.rows": tell("cell.rows", columns=columns) if columns else None,
@@ -540,6 +540,14 @@ def _describe_charge(entry: Entry, language: Language) -> str:
         within=part + period,
         counted="" if entry.as_of is None else language.text("cell.counted", time=language.moment(entry.as_of)),
     )
+
+
+def describe_zcdp(terms: Guarantee, language: Language = ENGLISH) -> str:
+    """Return the rho of zCDP, with the delta of delta-approximate zCDP where there is one."""
+    rho = language.above(terms.zcdp)
+    if not terms.zcdp_delta:
+        return language.text("cell.zcdp", rho=rho)
+    return language.text("cell.zcdp_approximate", rho=rho, delta=language.above(terms.zcdp_delta))
 
 
 def describe_sensitivity(terms: Guarantee, language: Language = ENGLISH) -> str:
