@@ -38,7 +38,8 @@ def find_asked():
     asked |= {f"limit.{limit.name}.{part}" for limit in LIMITS for part in ("heading", "sentence")}
     asked |= {f"{part}.{every}" for part in ("seen", "every", "renews", "span", "years") for every in RENEWALS}
     asked |= {f"seen.{name}" for name in ("list", "lists", "curve")}
-    asked |= {f"statement.{name}" for name in ("who", "others", "version", "pad_to", "source")}
+    asked |= {f"statement.{name}" for name in ("who", "others", "version", "pad_to", "source", "rows")}
+    asked |= {f"noise.{kind}" for kind in ("counts", "scale", "unknown", "curve")}
     return asked
 
 

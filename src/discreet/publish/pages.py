@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.labels import sort_key
 from discreet.language import ENGLISH, Language
 from discreet.ledger.ledger import Ledger
-from discreet.publish.chart_source import name_source
+from discreet.publish.chart_source import describe_question, name_source
 from discreet.publish.charts_file import Chart, ChartsFile
 from discreet.publish.editions import Edition, is_withheld, read_record, spell_moment
 from discreet.publish.pictures import draw_pictures, is_drawable
@@ -278,8 +278,13 @@ def _write_statements(site: Site) -> dict[str, str]:
     entries = []
     for pages in site.charts:
         chart, latest = pages.chart, pages.latest
-        find_subject = partial(make_subject, latest.release, site.ledger, latest.entry, name_source(chart))
-        subject, english = find_subject(language), find_subject()
+        # The question is known only if the chart still asks it.
+        is_asked = latest.entry is None or latest.fingerprint == chart.fingerprint
+        question = describe_question(chart, latest.period) if is_asked else None
+        find_subject = partial(
+            make_subject, latest.release, site.ledger, latest.entry, name_source(chart), question=question
+        )
+        subject, english = find_subject(language=language), find_subject()
         if latest.shown_part(chart) is None:
             gone = language.text("statement.too_noisy" if latest.withdrawal is None else "site.withdrawn")
             subject = replace(subject, quality=gone)

@@ -456,7 +456,7 @@ class Release:
             together, and names the unit of privacy.
         source
             The kind of source, for its limits: "scores", "csv", "json", "parquet", "pandas", "polars", "arrow",
-            "duckdb", "postgresql", "sqlite", "spark" or "other".
+            "duckdb", "datafusion", "postgresql", "mariadb", "clickhouse", "sqlite", "spark" or "other".
         language
             "en" or "de".
 

@@ -131,17 +131,18 @@ class Sketch(Source):
     @property
     def half_width(self) -> int | Fraction:
         """The largest distance of a noisy score from the true one, with a probability of 95% for each rank."""
-        return to_score(interval_half_width(self._noise.rate, MISS_PROBABILITY), self.grid)
+        return to_score(interval_half_width(self.noise.rate, MISS_PROBABILITY), self.grid)
 
     @cached_property
     def _steps(self) -> list[int]:
         fitted = map(round_half_up, fit_falling([int(score / self.grid) for score in self.noisy]))
         # Where nobody listed the items, those that nobody touched score 0, and there is no end of them.
-        has_floor = self._noise.floor or self.domain_size is None
+        has_floor = self.noise.floor or self.domain_size is None
         return [max(0, steps) for steps in fitted] if has_floor else list(fitted)
 
     @property
-    def _noise(self) -> CountMechanism:
+    def noise(self) -> CountMechanism:
+        """The mechanism of the noise on the score at each rank."""
         terms = self.sensitivity, self.adjacency, self.grid, len(self.ranks), self.max_items_per_user
         return make_sketch_noise(*terms, self.guarantee.epsilon)
 
