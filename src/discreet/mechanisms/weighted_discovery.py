@@ -145,7 +145,7 @@ class WeightedDiscovery(PartitionSelection):
             many=about(many),
             most=most,
             busy=about(-(-(self.cutoff + steps) // weigh_items(most))),
-            items=self.max_items_per_user,
+            count=self.max_items_per_user,
             groups=language.text("found.in_groups", count=groups) if groups > 1 else "",
         )
 

@@ -333,6 +333,7 @@ def _describe_card(pages: ChartPages, language: Language) -> dict[str, Any]:
         return {**card, "more": language.text("site.withdrawn" if withdrawn else "site.too_noisy")}
     items = list(map(printable, release))
     if release.counts is None and release.order is None:
+        items = list(map(printable, release.listing.items))
         # The first few of a list without an order would look like the best few.
         few = items if len(items) <= _CHIPS else []
         return {**card, "items": few, "more": "" if few else language.text("site.no_order", count=len(items))}
@@ -459,8 +460,8 @@ def _list_terms(release: Any, language: Language) -> dict[str, str]:
 
 def describe_list(release: Release, earlier: Earlier | None, language: Language = ENGLISH) -> dict[str, Any]:
     """Return the values of `list.html`: the rows of a list, and the items that came and went since the one before."""
-    came = [] if earlier is None else _find_missing(release.items, earlier.release.items)
-    went = [] if earlier is None else _find_missing(earlier.release.items, release.items)
+    came = [] if earlier is None else _find_missing(release.listing.items, earlier.release.items)
+    went = [] if earlier is None else _find_missing(earlier.release.listing.items, release.items)
     new = {sort_key(item) for item in came}
     earlier_counts = None if earlier is None else earlier.release.counts
     caption = f"{describe_size(release, language)}, {release.listing.describe_order(language)}."
@@ -478,7 +479,7 @@ def describe_list(release: Release, earlier: Earlier | None, language: Language 
         "went": [printable(item) for item in went],
     }
     if release.counts is None:
-        items = release.items if release.order is None else release.order
+        items = release.listing.items if release.order is None else release.order
         return {**view, "rows": [{"label": printable(item), "is_new": sort_key(item) in new} for item in items]}
 
     places = {sort_key(item): place for place, item in enumerate(release.order or [], 1)}

@@ -409,7 +409,7 @@ def _spell_noise(kind: str, noise: CountMechanism, epsilon: Fraction, language: 
 def _describe(release: Statable, language: Language) -> tuple[set[str], str, str, str | None, int | None]:
     """Return the traits of a release, its title, its key in `seen`, how users share groups, and the number of items."""
     if isinstance(release, Sketch):
-        title = language.text("statement.curve_title", ranks=len(release.ranks), size=release.size)
+        title = language.text("statement.curve_title", count=len(release.ranks), size=release.describe_size(language))
         return set(), title, "curve", None, release.domain_size
     if isinstance(release, Release):
         counted = {COUNTS} if release.counts is not None and not release.guarantee.mechanism.releases_values else set()
@@ -665,6 +665,6 @@ def describe_sensitivity(terms: Guarantee, language: Language = ENGLISH) -> str:
         key,
         down=language.exact(moved.down),
         up=language.exact(moved.up),
-        items="" if moved.items is None else language.text("statement.moves_items", items=moved.items),
+        items="" if moved.items is None else language.text("statement.moves_items", count=moved.items),
         whole="" if moved.l1 is None else language.text("statement.moves_whole", l1=language.exact(moved.l1)),
     )
