@@ -83,7 +83,7 @@ def test_a_statement_has_the_question_while_the_chart_asks_it(folder):
     # 3 counts of one group at epsilon 0.25; the intervals of the release reach as far.
     assert "with s = 12 = L / 0.25. L = 3 is the most" in songs
     count = max(entries()[0].release["DE"].counts, key=lambda count: count.high - count.low)
-    assert f"Within {count.high - (count.high + count.low) // 2} with 95%." in songs or count.low == 0
+    assert f"With 95% it is within {count.high - (count.high + count.low) // 2}." in songs or count.low == 0
     assert "condition" not in artists
     assert "Which rows counted" not in songs + artists
     assert "time zones" not in songs + artists

@@ -160,8 +160,8 @@ def test_an_interval_of_a_known_question_is_stated():
     text = write_statement(make_subject(release, None, source="arrow", question=Question(max_items_per_user=1)))
     (count, _) = release.counts
     assert (count.high - count.low) // 2 == 30
-    assert "x, a multiple of 1, in proportion to exp(-abs(x) / s), with s = 10 = L / 0.1." in text
-    assert "Within 30 with 95%. |" in text
+    assert "x in steps of 1: P(x) is in proportion to exp(-abs(x) / s), with s = 10 = L / 0.1." in text
+    assert "With 95% it is within 30. |" in text
     assert "| items of a user | Of each user at most 1 item counts. |" in text
     assert "Which rows counted" not in text
     assert "Which rows counted" in release.statement()
@@ -170,7 +170,7 @@ def test_an_interval_of_a_known_question_is_stated():
 def test_a_sketch_states_its_noise():
     sketch = discreet.sketch([9, 5, 2, 1], epsilon="0.1", ranks=[1, 4])
     assert "with s = 20 = L / 0.1. L = 2 is the most" in sketch.statement()
-    assert f"Within {sketch.half_width} with 95%." in sketch.statement()
+    assert f"With 95% it is within {sketch.half_width}." in sketch.statement()
 
 
 def test_found_items_have_a_delta_and_the_promise_is_about_guesses():
