@@ -18,8 +18,11 @@ from chart_folder import ARTISTS, HEAD, SONGS, TITLES, publish, read_log, read_s
 from discreet.cli.app import app
 from discreet.ledger.file_store import find_lock
 from discreet.ledger.ledger import Ledger
+from discreet.publish.chart_source import describe_question, name_source
 from discreet.publish.charts_file import read_charts
 from discreet.publish.site_folder import MARK
+from discreet.release.registry import entry_to_yaml, write_registry_entry
+from discreet.release.statement import make_subject, write_statement
 
 OCTOBER, NOVEMBER = ("--as-of", "2025-11-01"), ("--as-of", "2025-12-01")
 
@@ -69,6 +72,41 @@ def test_each_period_is_released_once(folder, capsys):
     later = read_site()
     assert later["songs.html"] == later["songs.2025-11.html"]
     assert later["data/songs.2025-10.json"] == site["data/songs.2025-10.json"]
+
+
+@pytest.mark.slow
+def test_a_statement_has_the_question_while_the_chart_asks_it(folder):
+    assert publish(*OCTOBER) == 0
+    songs, artists = read_site()["statement.md"].decode().split("\n## Artists")
+    assert "| condition | `seconds >= 30` |\n| period | `month(played_at) = 2025-10` |\n" in songs
+    assert "| items of a user | All items of a user count: there is no bound. |" in songs
+    # 3 counts of one group at epsilon 0.25; the intervals of the release reach as far.
+    assert "with s = 12 = L / 0.25. L = 3 is the most" in songs
+    count = max(entries()[0].release["DE"].counts, key=lambda count: count.high - count.low)
+    assert f"With 95% it is within {count.high - (count.high + count.low) // 2}." in songs or count.low == 0
+    assert "condition" not in artists
+    assert "Which rows counted" not in songs + artists
+    assert "time zones" not in songs + artists
+    write_charts(folder, SONGS.replace("seconds >= 30", "seconds >= 40"))
+    assert publish(*OCTOBER) == 0
+    edited = read_site()["statement.md"].decode()
+    assert "seconds >" not in edited
+    assert "Which rows counted" in edited
+
+
+@pytest.mark.parametrize(("zone", "told"), [("", False), ('zone = "Europe/Berlin"', True)])
+def test_a_statement_has_no_password_and_time_zones_only_with_a_zone(folder, monkeypatch, zone, told):
+    monkeypatch.setenv("PASSWORD", "sesame")
+    place = 'connect = "postgres://me:${PASSWORD}@here/db?password=open", name = "plays"'
+    write_charts(folder, ARTISTS.replace('table = "streams/*.parquet"', place) + zone)
+    (chart,) = read_charts("charts.toml").charts
+    release = discreet.top_k({"abba": 9, "bach": 5, "cure": 1}, 2, 1)
+    asked = describe_question(chart, "2025-10")
+    subject = make_subject(release, None, source=name_source(chart), question=asked)
+    text = write_statement(subject) + entry_to_yaml(write_registry_entry(subject))
+    assert not re.search("sesame|open\\b|here/db", text + repr(asked))
+    assert "month(played_at" in text
+    assert ("Days depend on the database of time zones." in text) == told
 
 
 def test_the_release_is_of_the_events_of_the_period(folder):

@@ -2,6 +2,7 @@
 
 import io
 import random
+import re
 import sys
 from fractions import Fraction
 
@@ -218,3 +219,26 @@ def test_pillow_can_read_the_picture():
     content = render(discreet.top_k(SCORES, k=20, epsilon=1).plot(), "png")
     height, width, _ = matplotlib.image.imread(io.BytesIO(content)).shape
     assert (width, height > 300) == (1080, True)
+
+
+def test_a_sketch_is_drawn_in_german():
+    sketch = discreet.sketch([9000, 5000, 2000, 500, 20], epsilon=10, ranks=[1, 2, 5])
+    axes = sketch.plot(language="de").axes[0]
+    assert axes.get_ylabel() == "Wert"
+    assert axes.yaxis.get_major_formatter()(5000, 0) == "5.000"
+    drawn = " ".join(text.get_text() for text in axes.figure.findobj(lambda each: hasattr(each, "get_text")))
+    assert "Werte an 3 Rängen von 5 Einträgen" in drawn
+    assert "Datenschutz: Epsilon 10 für jede Person" in drawn
+    assert "Rang" in drawn
+
+
+def test_lists_without_an_order_are_sorted_for_readers_and_data_by_code_point():
+    names = ["Öl", "Zimt", "Petersilie", "Äpfel", "apfel"]
+    release = discreet.top_k({**dict.fromkeys(names, 10**6), "Brot": 0}, k=5, epsilon=100)
+    told, stored = ["apfel", "Äpfel", "Öl", "Petersilie", "Zimt"], ["Petersilie", "Zimt", "apfel", "Äpfel", "Öl"]
+    assert str(release).splitlines()[1:6] == [f"  {name}" for name in told]
+    assert re.findall("<li>(.*?)</li>", release._repr_html_()) == told
+    drawn = [text.get_text() for text in release.plot(language="de").axes[0].texts]
+    assert [name for name in drawn if name in told] == told
+    assert release.items == list(release) == release.to_dict()["items"] == stored
+    assert release.to_frame("pyarrow")["item"].to_pylist() == stored

@@ -67,7 +67,7 @@ def statement(
         typer.Option(
             metavar="NAME",
             help="The source of the list, which has limits of its own: scores, csv, json, parquet, pandas, "
-            "polars, arrow, duckdb, postgresql, sqlite, spark or other.",
+            "polars, arrow, duckdb, datafusion, postgresql, mariadb, clickhouse, sqlite, spark or other.",
         ),
     ] = None,
     language: Annotated[

@@ -648,6 +648,8 @@ def summarize_budget(ledger: Ledger) -> dict[str, str]:
     ]
     deltas = {"delta": f"{round_up(composition.delta)} of {round_up(budget.release_delta)} is spent on releases"}
     zcdp = None if spending.parts else composition.by_zcdp(budget.conversion_delta)
+    # Releases with a delta are approximately rho-zCDP.
+    beside = f" beside delta {round_up(composition.delta)}" if composition.delta else ""
     converted = "which needs a delta" if zcdp is None else f"epsilon {round_up(zcdp)}"
     if spending.parts and budget.conversion_delta is not None:
         converted = "converted in each part by itself"
@@ -661,7 +663,7 @@ def summarize_budget(ledger: Ledger) -> dict[str, str]:
         **({"locked": "releases are refused until 'discreet budget reopen'"} if ledger.is_locked else {}),
         **(deltas if budget.release_delta else {}),
         "by sum": round_up(composition.epsilon),
-        "by zCDP": f"rho {round_up(composition.rho)}, {converted}",
+        "by zCDP": f"rho {round_up(composition.rho)}{beside}, {converted}",
         "releases": f"{len(entries)}" + (f", {lost} of them without a stored release" if lost else ""),
         "head": ledger.head,
     }

@@ -155,6 +155,11 @@ class AdaptiveDiscovery(WeightedDiscovery):
         """Return True if a noisy number says that more than 1 - 1 / COMMON of the users have one item."""
         return COMMON * single - (COMMON - 1) * users + noise(self.choice_rate) > 0
 
+    @property
+    def zcdp_delta(self) -> Fraction:
+        # The alternative spends all of delta on the items of one user alone.
+        return self.delta
+
     def compose_zcdp(self, selection: Fraction) -> Fraction:
         # epsilon-DP is epsilon^2/2-zCDP. After the choice there is one method or the other.
         return self.choice_epsilon**2 / 2 + max(self.zcdp + selection, self.alternative.zcdp)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.labels import sort_key
 from discreet.language import ENGLISH, Language
 from discreet.ledger.ledger import Ledger
-from discreet.publish.chart_source import name_source
+from discreet.publish.chart_source import describe_question, name_source
 from discreet.publish.charts_file import Chart, ChartsFile
 from discreet.publish.editions import Edition, is_withheld, read_record, spell_moment
 from discreet.publish.pictures import draw_pictures, is_drawable
@@ -278,8 +278,13 @@ def _write_statements(site: Site) -> dict[str, str]:
     entries = []
     for pages in site.charts:
         chart, latest = pages.chart, pages.latest
-        find_subject = partial(make_subject, latest.release, site.ledger, latest.entry, name_source(chart))
-        subject, english = find_subject(language), find_subject()
+        # The question is known only if the chart still asks it.
+        is_asked = latest.entry is None or latest.fingerprint == chart.fingerprint
+        question = describe_question(chart, latest.period) if is_asked else None
+        find_subject = partial(
+            make_subject, latest.release, site.ledger, latest.entry, name_source(chart), question=question
+        )
+        subject, english = find_subject(language=language), find_subject()
         if latest.shown_part(chart) is None:
             gone = language.text("statement.too_noisy" if latest.withdrawal is None else "site.withdrawn")
             subject = replace(subject, quality=gone)
@@ -328,6 +333,7 @@ def _describe_card(pages: ChartPages, language: Language) -> dict[str, Any]:
         return {**card, "more": language.text("site.withdrawn" if withdrawn else "site.too_noisy")}
     items = list(map(printable, release))
     if release.counts is None and release.order is None:
+        items = list(map(printable, release.listing.items))
         # The first few of a list without an order would look like the best few.
         few = items if len(items) <= _CHIPS else []
         return {**card, "items": few, "more": "" if few else language.text("site.no_order", count=len(items))}
@@ -454,8 +460,8 @@ def _list_terms(release: Any, language: Language) -> dict[str, str]:
 
 def describe_list(release: Release, earlier: Earlier | None, language: Language = ENGLISH) -> dict[str, Any]:
     """Return the values of `list.html`: the rows of a list, and the items that came and went since the one before."""
-    came = [] if earlier is None else _find_missing(release.items, earlier.release.items)
-    went = [] if earlier is None else _find_missing(earlier.release.items, release.items)
+    came = [] if earlier is None else _find_missing(release.listing.items, earlier.release.items)
+    went = [] if earlier is None else _find_missing(earlier.release.listing.items, release.items)
     new = {sort_key(item) for item in came}
     earlier_counts = None if earlier is None else earlier.release.counts
     caption = f"{describe_size(release, language)}, {release.listing.describe_order(language)}."
@@ -473,7 +479,7 @@ def describe_list(release: Release, earlier: Earlier | None, language: Language 
         "went": [printable(item) for item in went],
     }
     if release.counts is None:
-        items = release.items if release.order is None else release.order
+        items = release.listing.items if release.order is None else release.order
         return {**view, "rows": [{"label": printable(item), "is_new": sort_key(item) in new} for item in items]}
 
     places = {sort_key(item): place for place, item in enumerate(release.order or [], 1)}

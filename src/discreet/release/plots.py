@@ -200,7 +200,7 @@ def draw_groups(release: GroupedRelease, dark: bool = False, language: Language 
         return figure
 
 
-def draw_sketch(sketch: Sketch, ax: Any = None, dark: bool = False) -> Any:
+def draw_sketch(sketch: Sketch, ax: Any = None, dark: bool = False, language: Language = ENGLISH) -> Any:
     """Return a figure of a sketch: its noisy scores with intervals, and the curve that stands in for the scores."""
     with themed(dark) as theme:
         axes = open_axes(ax, 4.2)
@@ -215,11 +215,11 @@ def draw_sketch(sketch: Sketch, ax: Any = None, dark: bool = False) -> Any:
             axes.set_yscale("log", nonpositive="clip")
             # Intervals that reach zero have no end on this axis.
             axes.set_ylim(noisy.min() / 3)
-        axes.xaxis.set_major_formatter("{x:,.0f}")
-        axes.yaxis.set_major_formatter("{x:,.10g}")
-        entitle(axes, sketch.title())
-        axes.set_ylabel("score")
-        write_below(axes, theme, sketch.describe_terms(), "rank")
+        axes.xaxis.set_major_formatter(lambda x, _: language.number(f"{x:,.0f}"))
+        axes.yaxis.set_major_formatter(lambda x, _: language.number(f"{x:,.10g}"))
+        entitle(axes, sketch.title(language))
+        axes.set_ylabel(language.text("curve.score"))
+        write_below(axes, theme, sketch.describe_terms(language), language.text("curve.rank"))
         return figure_of(axes)
 
 
