@@ -225,8 +225,9 @@ def draw_groups(release: GroupedRelease, dark: bool = False, language: Language 
         columns = min(len(shown), 2 if has_counts else 3)
         plans = {group: _arrange(listing, WIDTH / columns) for group, listing in shown.items()}
         tall = [max(rows for _, rows in list(plans.values())[i : i + columns]) for i in range(0, len(shown), columns)]
-        # Constrained layout makes no room for a heading at the right. Names of items take about half of a panel.
-        letters = int(_LETTERS * WIDTH / columns * (0.5 if has_counts else 1))
+        # Constrained layout makes no room for a heading at the right; names of items stand at the left of bars.
+        named = [name for listing in shown.values() for name in _spell_items(listing.items)] if has_counts else []
+        letters = max(12, int(_LETTERS * WIDTH / columns) - max(map(len, named), default=0))
         headings = {
             group: fill(
                 shorten(name_group(group), 90 // columns) + (f" ({listing.bound})" if listing.bound else ""), letters
