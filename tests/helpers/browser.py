@@ -85,6 +85,11 @@ class Page:
         answer = self._call("Page.captureScreenshot", captureBeyondViewport=True)
         return base64.b64decode(answer["data"])
 
+    def print_to_pdf(self):
+        """The page as a PDF, on the paper that it asks for."""
+        answer = self._call("Page.printToPDF", preferCSSPageSize=True, paperWidth=8.27, paperHeight=11.69)
+        return base64.b64decode(answer["data"])
+
     def _call(self, method, **parameters):
         self._last += 1
         message = {"id": self._last, "method": method, "params": parameters}

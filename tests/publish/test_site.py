@@ -346,7 +346,9 @@ def test_a_trend_has_a_line_and_a_table(chromium, tmp_path):
     assert chromium.complaints == []
 
 
-SEEN = "[...document.querySelectorAll('{}')].filter(each => each.getBoundingClientRect() && each.checkVisibility()).length"
+SEEN = (
+    "[...document.querySelectorAll('{}')].filter(each => each.getBoundingClientRect() && each.checkVisibility()).length"
+)
 
 
 def test_on_paper_groups_stay_whole_and_have_their_trends(chromium, tmp_path):
@@ -359,7 +361,13 @@ def test_on_paper_groups_stay_whole_and_have_their_trends(chromium, tmp_path):
     assert chromium.ask(lines) == 0
     chromium.print_as_paper()
     assert chromium.ask(lines) == 4
-    assert chromium.ask("getComputedStyle(document.querySelector('.groups > .list')).breakInside") == "avoid"
+    assert chromium.ask(SEEN.format(".groups > .list > .whole > table")) == 2
+    assert chromium.ask("getComputedStyle(document.querySelector('.groups .whole')).breakInside") == "avoid"
+    # A list that fits on no page would leave the one before it empty.
+    many = {f"item {i:02}": 99 - i for i in range(40)}
+    long = discreet.grouped({"DE": many, "FR": many}, each_user="one")
+    page = make_files(tmp_path, [Edition("2026-01", release(long, k=30))])["artists.html"]
+    assert "whole" not in page.partition("<body>")[2]
     assert chromium.ask(SEEN.format("summary, .numbers table")) == 0
 
 
@@ -550,7 +558,9 @@ def test_a_german_site_is_german_and_its_pictures_are_kept(tmp_path, monkeypatch
     assert '<html lang="de">' in page
     words = set(re.findall(r"\w+", re.sub("<(style|script)>.*?</\\1>|<[^>]*>", "", page, flags=re.DOTALL)))
     assert not words & {"the", "of", "and", "is", "in the", "from", "with", "this"}
-    assert "Eine Person, die diese Liste sieht und es vorher für 50:50 hielt, dass Sie in den Daten sind, ist sich" in page
+    assert (
+        "Eine Person, die diese Liste sieht und es vorher für 50:50 hielt, dass Sie in den Daten sind, ist sich" in page
+    )
     assert 'name: "Artists"' in site["statement.yaml"].decode()
     assert site["data/artists.2025-10.png"].startswith(b"\x89PNG")
     assert site["data/artists.2025-10.svg"].lstrip().startswith(b"<?xml")
