@@ -24,7 +24,7 @@ _ELSEWHERE = "Inspected target navigated or closed", "Execution context was dest
 """The answers to a script whose page gave way to another one."""
 
 
-class Refused(AssertionError):
+class RefusedError(AssertionError):
     """Chromium refused a call."""
 
 
@@ -59,7 +59,7 @@ class Page:
             try:
                 answer = self._call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
                 break
-            except Refused as refused:
+            except RefusedError as refused:
                 if not any(said in str(refused) for said in _ELSEWHERE) or time.monotonic() > deadline:
                     raise
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
@@ -99,7 +99,7 @@ class Page:
         while (answer := self._message()).get("id") != self._last:
             self._note(answer)
         if "error" in answer:
-            raise Refused(answer["error"])
+            raise RefusedError(answer["error"])
         return answer["result"]
 
     def _message(self):
