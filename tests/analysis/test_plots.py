@@ -107,7 +107,7 @@ def test_the_heading_of_recall_says_if_it_is_a_share_or_a_probability():
         discreet.plan(SCORES, k=4, goal="recall", probability="0.9", share=each).plot().axes[0]
         for each in (None, "0.75")
     )
-    assert share.get_title(loc="left") == "RECALL: the expected share of the list that is right"
+    assert share.get_title(loc="left") == "RECALL: the expected share of right items"
     assert (share.get_ylabel(), chance.get_ylabel()) == ("expected share", "probability")
     assert chance.get_title(loc="left") == "RECALL: 0.75 of the list is right, or more"
     titles = [discreet.utility(SCORES, 4, "0.1", **more).plot().get_suptitle() for more in (

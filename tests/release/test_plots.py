@@ -209,7 +209,8 @@ def test_axes_of_a_reader_look_like_ours_and_keep_a_layout_that_was_chosen():
     assert not axes.spines["top"].get_visible()
     assert not axes.spines["right"].get_visible()
     assert matplotlib.colors.to_hex(axes.get_facecolor()) == Theme.of(True).paper
-    assert matplotlib.colors.to_hex(axes.get_yticklabels()[0].get_color()) == Theme.of(True).ink
+    for text in (axes.get_yticklabels()[0], axes._left_title):
+        assert matplotlib.colors.to_hex(text.get_color()) == Theme.of(True).ink
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])

@@ -27,7 +27,7 @@ def draw_comparison(table: Comparison, ax: Any, dark: bool) -> Any:
     goals = list(table.choices[0].needs) if table.choices else []
     with themed(dark) as theme:
         axes = open_axes(ax, ROW * len(table.choices) * (1.6 if len(goals) > 1 else 1) + 1.6, theme)
-        entitle(axes, table.title())
+        entitle(axes, theme, table.title())
         for place, goal in enumerate(goals):
             rows = [(row, need) for row, choice in enumerate(table.choices) if (need := choice.needs[goal]) is not None]
             # Goals are slightly apart, so that equal needs do not hide each other.
@@ -88,7 +88,7 @@ def draw_utility(found: Utility | GroupedUtility, ax: Any, dark: bool) -> Any:
             title = f"{title}, and its expected recall" if len(goals) > 1 else "The expected recall of a release"
         if len(lists) > 1:
             title = f"Expected share of {len(lists):,} groups with a good list; a line from the worst group to the best"
-        entitle(axes, title)
+        entitle(axes, theme, title)
         write_below(axes, theme, [origin])
         return figure_of(axes)
 

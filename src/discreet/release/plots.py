@@ -134,14 +134,14 @@ def figure_of(axes: Axes) -> Any:
     return axes.figure.canvas.figure
 
 
-def entitle(axes: Axes, title: str, warning: str = "", theme: Theme | None = None) -> None:
+def entitle(axes: Axes, theme: Theme, title: str, warning: str = "") -> None:
     """Write a title above the figure if it is discreet's own, else above the axes; a warning makes all of it red."""
     figure, lines = figure_of(axes), [each for each in (warning, title) if each]
-    colour: dict[str, Any] = {"color": theme.warn} if warning and theme is not None else {}
+    colour = theme.warn if warning else theme.ink
     if isinstance(figure, Canvas):
-        figure.suptitle("\n".join(fill(line, 74) for line in lines), **TITLE, **colour)
+        figure.suptitle("\n".join(fill(line, 74) for line in lines), **TITLE, color=colour)
     else:
-        _wrap(axes.set_title("\n".join(lines), fontsize=11, loc="left", fontweight="bold", **colour), axes)
+        _wrap(axes.set_title("\n".join(lines), fontsize=11, loc="left", fontweight="bold", color=colour), axes)
 
 
 def _wrap(text: Text, axes: Axes) -> None:
@@ -195,7 +195,7 @@ def draw_release(release: Release, ax: Any = None, dark: bool = False, language:
         width = ax.get_window_extent().width / figure_of(ax).dpi if isinstance(ax, Axes) else WIDTH
         across, rows = _arrange(release.listing, width)
         axes = open_axes(ax, ROW * max(rows, 1) + 0.9 + 0.2 * len(notes), theme)
-        entitle(axes, release.title(language), warning, theme)
+        entitle(axes, theme, release.title(language), warning)
         _draw_listing(axes, release.listing, theme, across, rows, language)
         label = "" if release.counts is None else language.text("picture.interval")
         write_below(axes, theme, notes, label)
@@ -252,7 +252,7 @@ def draw_groups(release: GroupedRelease, dark: bool = False, language: Language 
             axes.set_title(headings[group], fontsize=10)
             _draw_listing(axes, listing, theme, *plans[group], language)
             axes.tick_params(labelbottom=has_counts)
-        entitle(grid[0, 0], release.title(language), warning, theme)
+        entitle(grid[0, 0], theme, release.title(language), warning)
         for axes in list(grid.flat)[len(shown) :]:
             axes.set_visible(False)
         figure.supxlabel(fill_notes(notes, WIDTH), x=0.01, ha="left", fontsize=8.5, color=theme.quiet)
@@ -277,7 +277,7 @@ def draw_sketch(sketch: Sketch, ax: Any = None, dark: bool = False) -> Any:
         axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.yaxis.set_major_formatter("{x:,.10g}")
         cost, *doubt = sketch.describe_terms()
-        entitle(axes, sketch.title(), " ".join(doubt), theme)
+        entitle(axes, theme, sketch.title(), " ".join(doubt))
         axes.set_ylabel("score")
         write_below(axes, theme, [cost] if sketch.private else [], "rank")
         return figure_of(axes)

@@ -33,7 +33,7 @@ GOAL_TITLES = {
     "great": ("GREAT", "best k/10 in, none past rank 1.1 k"),
     "good": ("GOOD", "best k/100 in, none past rank 1.5 k"),
     "optimal": ("OPTIMAL", "a best k, however ties are broken"),
-    "recall": ("RECALL", "the expected share of the list that is right"),
+    "recall": ("RECALL", "the expected share of right items"),
 }
 
 DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (1.5, 1.5)), (0, (8, 2, 1.5, 2)))
@@ -165,7 +165,7 @@ class Picture:
 
             axes = open_axes(ax, 0, theme)
             draw_panel(axes, self, goal, style_curves(self.methods, theme), theme)
-            entitle(axes, f"{self.subject}\n{axes.get_title(loc='left')}")
+            entitle(axes, theme, f"{self.subject}\n{axes.get_title(loc='left')}")
             axes.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=7, handlelength=2.5, borderaxespad=0)
             write_below(axes, theme, notes, self.figure.axis)
             return figure_of(axes)
