@@ -84,6 +84,8 @@ def test_a_withdrawal_costs_nothing_and_leaves_a_notice(site, capsys):
     page = after["artists.2025-11.html"].decode()
     assert re.search(r"Withdrawn \d+ \w+ 20", page)
     assert '<section class="list"' not in page
+    # The list was out: what it says about a person was seen.
+    assert "is at most 52.5% sure of it after seeing what was published here." in page
     assert not any(f">{item}<" in page for item in items)
     rows = list(csv.reader(after["data/artists.2025-11.csv"].decode().splitlines()))
     assert (rows[0], list(json.loads(after["data/artists.2025-11.json"]))) == (["notice"], ["notice"])

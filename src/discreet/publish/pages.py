@@ -238,10 +238,14 @@ def _promise_of(release: AnyRelease, language: Language) -> str:
 
 
 def _promise_of_edition(edition: Edition, language: Language) -> str:
-    """Return the promise of an edition: of a correction that of all releases of the period, which were all public."""
-    if not edition.earlier or edition.entry is None:
+    """Return the promise of an edition: of a correction that of all releases of the period, which were all public.
+
+    A withdrawal takes nothing back of what was seen.
+    """
+    if edition.entry is None or not (edition.earlier or edition.withdrawal):
         return _promise_of(edition.release, language)
-    entries, seen = (*edition.earlier, edition.entry), language.text("seen.replaced")
+    entries = (*edition.earlier, edition.entry)
+    seen = language.text("seen.replaced" if edition.withdrawal is None else "seen.gone")
     epsilon = sum((each.epsilon for each in entries), Fraction(0))
     delta = sum((each.delta for each in entries), Fraction(0))
     return promise_to_people(epsilon, delta, edition.release.guarantee.adjacency, seen, language)
@@ -399,7 +403,7 @@ def _describe_edition(site: Site, pages: ChartPages, place: int) -> dict[str, An
         "is_withdrawn": edition.withdrawal is not None,
         "has_data": shown is not None or edition.withdrawal is not None,
         "has_pictures": _find_drawn(site, chart, edition) is not None,
-        "own": None if edition.withdrawal is not None else _promise_of_edition(edition, language),
+        "own": _promise_of_edition(edition, language),
         "terms": [f"{_capitalize(line.removesuffix('.'))}." for line in lines],
     }
 

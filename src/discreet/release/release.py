@@ -424,7 +424,8 @@ class Release:
         Parameters
         ----------
         ax
-            The axes to draw in; by default those of a new figure.
+            The axes to draw in; by default those of a new figure. A figure without a layout engine gets the
+            constrained one, which makes room for names and notes.
         dark
             True for a dark page.
         language

@@ -291,15 +291,9 @@ class Plan:
         'epsilon'
         """
         check_matplotlib()
-        from discreet.release.plots import figure_of, open_axes
-
-        [picture] = pictures_of(self._results())
+        [picture] = pictures_of(self._results(), self.comparison.share)
         notes = [*self.sentences[:2], self.comparison.origin]
-        if ax is None:
-            return picture.draw(dark, notes)
-        axes = open_axes(ax, 0)
-        picture.draw_in(axes, dark, notes)
-        return figure_of(axes)
+        return picture.draw(dark, notes) if ax is None else picture.draw_in(ax, dark, notes)
 
     def page(self) -> str:
         """Return an HTML page with the curves of all mechanisms, the recommended point marked. It needs matplotlib."""
@@ -321,10 +315,12 @@ class Plan:
                 cells.append(f"{100 * float(getattr(choice.reaches, self.goal)):.1f}%")
             rows.append({"label": choice.label, "cells": cells, "is_best": choice == self.best})
         says = f"For {self.meaning}. The recommended one is marked."
+        results = self._results()
         return page(
-            self._results(),
+            results,
             notes,
             table.sketch,
+            pictures=pictures_of(results, table.share),
             title=f"A plan for the top {k:,} of {self.name}",
             needs={"says": says, "head": head, "rows": rows},
         )
