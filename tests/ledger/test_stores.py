@@ -294,11 +294,71 @@ def test_a_user_without_the_right_charges_nothing(place, monkeypatch):
 
 def test_a_password_is_in_no_path():
     """libpq takes a "?" in a password, and the query of a URL begins with one."""
-    for end in ("", "?ledger=books"):
-        assert "hun" not in open_store(f"postgres://ada:hun?ter2@host/db{end}").path
-    for scheme in ("POSTGRES", "mysql", "postgresql+psycopg"):
-        with pytest.raises(discreet.Error, match=r"^ledger must be .+ PostgreSQL .+, not '\S+://host/db'$"):
-            open_store(f"{scheme}://ada:hunter2@host/db")
+    for password in ("hunter2", "hun?ter2", "q?ledger=hunter2", "q?ledger=hunter2&x"):
+        store = open_store(f"postgres://ada:{password}@host/db?ledger=books")
+        assert (store._key, "hunter2" in store.path) == (("public", "books"), False)
+        assert store._url == f"postgres://ada:{password}@host/db"
+    for wrong in ("p/q?ledger=hunter2@h/db", "@h/db?ledger=x?password=hunter2", "@h/db?ledger=hunter2-"):
+        with pytest.raises(discreet.Error, match="ledger must name its table") as caught:
+            open_store(f"postgres://ada:{wrong}")
+        assert "hunter2" not in str(caught.value)
+
+
+NO_PATHS = [
+    "'postgres://ada:hunter2@h/db'",
+    '"postgresql://ada:hunter2@h/db"',
+    " postgres://ada:hunter2@h/db",
+    "host=h user=ada password=hunter2 dbname=x",
+    "dbname=x user=ada PASSWORD = hunter2",
+    "jdbc:postgresql://h/db?user=a&password=hunter2",
+    "postgres:/ada:hunter2@h/db",
+    "postgres:ada:hunter2@h/db",
+    "ada:hunter2@h/db",
+    "ada:hun/hunter2@h/db",
+    "//ada:hunter2@h/db",
+    "POSTGRES://ada:hunter2@h/db",
+    "mysql://ada:hunter2@h/db",
+    "postgresql+psycopg://ada:hunter2@h/db",
+    "LEDGER=postgres://ada:hunter2@h/db",
+]
+
+
+@pytest.mark.parametrize("name", NO_PATHS)
+def test_what_is_nearly_a_url_is_refused_and_not_shown(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    fill_folder(tmp_path, ARTISTS)
+    charts = (tmp_path / "charts.toml").read_text()
+    (tmp_path / "charts.toml").write_text(charts.replace('ledger = "budget.db"', 'ledger = "${LEDGER}"'))
+    monkeypatch.setenv("LEDGER", name)
+    for attempt in (discreet.Ledger, create, release):
+        with pytest.raises(discreet.Error, match="looks like another URL or a connection string") as caught:
+            attempt(name)
+        assert "hunter2" not in "".join(traceback.format_exception(caught.value))
+    for arguments in (
+        ["budget", "show", name],
+        ["budget", "init", name, "--epsilon", "1", "--unit", "users"],
+        ["budget", "export", "budget.db", "--out", name],
+        ["publish", name],
+        ["publish", "correct", name, "artists", "2025-10", "--reason", "wrong"],
+        ["publish", "charts.toml", "--as-of", "2025-11-01"],
+        ["publish", "withdraw", "charts.toml", "artists", "2025-10", "--reason", "wrong"],
+        ["select", "scores.csv", "-k", "1", "--epsilon", "1", "--ledger", name],
+    ):
+        assert app(arguments, standalone_mode=False) == 2
+    (tmp_path / "charts.toml").write_text(charts.replace("budget.db", name.replace('"', '\\"')))
+    assert publish("--as-of", "2025-11-01") == 2
+    told = "".join(capsys.readouterr())
+    assert "hunter2" not in told
+    assert told.count("looks like another URL or a connection string") >= 8
+
+
+def test_a_file_may_have_any_name_and_a_drive_is_no_scheme(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in (r"C:\Users\ann@corp\b.db", "C:/Users/ann@corp/b.db", "ann@corp.db", "a:b.db", "user.db", "hosts.db"):
+        assert open_store(name).name
+    create("plain.db")
+    Path("plain.db").rename("ada:x@h.db")
+    assert discreet.Ledger("ada:x@h.db").check() == 1
 
 
 @on_postgres

@@ -118,22 +118,25 @@ class PostgresStore(Store):
     """A ledger on a PostgreSQL server; the URL may name its table, as in postgres://HOST/DATABASE?ledger=SCHEMA.TABLE."""
 
     def __init__(self, url: str) -> None:
-        place, _, query = url.partition("?")
+        # As libpq reads it: user and password end at the first "@" before a "/", and may have a "?".
+        user, rest = re.fullmatch("([a-z]+://(?:[^@/]*@)?)(.*)", url, re.DOTALL).groups()  # type: ignore[union-attr]
+        place, _, query = rest.partition("?")
         options = query.split("&") if query else []
         named = [each.removeprefix("ledger=") for each in options if each.startswith("ledger=")]
         name = named[-1] if named else _TABLE
         schema, _, table = name.rpartition(".")
         self._key = (schema or "public", table)
         if not all(re.fullmatch("[a-z_][a-z0-9_]{0,62}", each) for each in self._key):
+            # The name is not shown: with an "@" in a wrong place it is the end of a password.
             raise InvalidValueError(
-                "ledger must name its table as ledger=TABLE or ledger=SCHEMA.TABLE, of small letters, digits and _, "
-                f"not {quote(name)}"
+                "ledger must name its table as ledger=TABLE or ledger=SCHEMA.TABLE, of small letters, digits and _"
             )
-        rest = "&".join(each for each in options if not each.startswith("ledger="))
-        self._url = f"{place}?{rest}" if rest else place
+        others = "&".join(each for each in options if not each.startswith("ledger="))
+        self._url = f"{user}{place}?{others}" if others else f"{user}{place}"
         self._table = ".".join(f'"{each}"' for each in self._key)
-        # A password may have a "?", so that the place alone could end within it.
-        self.path = redact_url(url) + (f"?ledger={name}" if named else "")
+        self.path = redact_url(url)
+        if named and not self.path.endswith("..."):
+            self.path += f"?ledger={name}"
 
     def make(self, first: Record) -> None:
         columns = ", ".join(f"{each} NOT NULL" for each in _COLUMNS)
