@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -122,7 +123,7 @@ def check(
 
         with show_progress(not output.quiet):
             moment = parse_moment(as_of)
-            check_is_past(moment, "has rows to come, which no check has seen")
+            check_is_past(moment, datetime.now(UTC), "has rows to come, which no check has seen")
             charts, found = read_charts(file.given[0]), {}
             for chart in charts.charts:
                 # A chart without a period that is due is checked for its first one. No ledger is opened.

@@ -182,16 +182,22 @@ def open_charge(
         if given is not None:
             check_text(given, name)
     book = ledger if isinstance(ledger, Ledger) else Ledger.unread(ledger)
-    moment = None if as_of is None else parse_moment(as_of, book.budget.zone)
-    # The clocks of hosts differ: the charge itself asks the one that counts.
-    if moment is not None and moment > datetime.now(UTC) and moment > (time := book.now()):
-        raise InvalidValueError(f"as_of must not be after now, which is {stamp(time)}, and is {moment.isoformat()}")
+    moment = None if as_of is None else read_as_of(as_of, book)
     book.check_dataset(dataset)
     book.check_part(part)
     book.check_release_delta(delta, must_fit=request_id is None, as_of=moment, part=part)
-    if moment is not None and book.budget.every is None:
-        raise InvalidValueError("as_of must be left out for a budget that does not renew, in which all releases count")
     return PlannedCharge(book, purpose, request_id, dataset, as_of=moment, part=part)
+
+
+def read_as_of(as_of: Any, ledger: Ledger) -> datetime:
+    """Return the moment whose period a charge is for; raise if it is after now, or if the budget does not renew."""
+    moment = parse_moment(as_of, ledger.budget.zone)
+    # The clock of this host may differ from the one that counts, which is asked only if it matters.
+    if moment > datetime.now(UTC) and moment > (time := ledger.now()):
+        raise InvalidValueError(f"as_of must not be after now, which is {stamp(time)}, and is {moment.isoformat()}")
+    if ledger.budget.every is None:
+        raise InvalidValueError("as_of must be left out for a budget that does not renew, in which all releases count")
+    return moment
 
 
 def charge_record(account: Account, planned: PlannedCharge, query: Query, clock: datetime | None = None) -> Record:

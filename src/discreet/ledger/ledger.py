@@ -299,6 +299,10 @@ class Ledger:
         """Return a context that holds the lock of `discreet publish`; it waits for another run, which it reports."""
         return self._store.lock_publishing(wait, report)
 
+    def check_publishing(self) -> None:
+        """Raise if this ledger holds the lock of `discreet publish`, and lost it."""
+        self._store.check_publishing()
+
     def check_dataset(self, dataset: str | None) -> None:
         """Raise if the ledger is for other data; `top_k` calls this before it reads any."""
         # An earlier reading suffices: the charge itself detects a file that was replaced since.
@@ -382,6 +386,7 @@ class Ledger:
         Record, Release, GroupedRelease or Sketch
             The charge, which is on disk; or the stored release of the same request.
         """
+        self.check_publishing()
         with self._store.write(self._wait) as chain:
             account = self._catch_up(chain)
             if planned.request_id is not None and planned.request_id in account.requests:

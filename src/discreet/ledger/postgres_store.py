@@ -37,6 +37,9 @@ _AT_ONCE = 500
 _CONNECT_SECONDS = 10
 """The longest time to wait for the server to answer; the URL may have another connect_timeout."""
 
+_KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
+"""A network that is gone shows within a minute, also while a run holds its lock for hours and asks nothing."""
+
 _IDLE_MILLISECONDS = 60_000
 """A host that stops in the middle of a transaction loses its lock, and its charge, after this time."""
 
@@ -137,6 +140,7 @@ class PostgresStore(Store):
         self.path = redact_url(url)
         if named and not self.path.endswith("..."):
             self.path += f"?ledger={name}"
+        self._publishing: Any = None
 
     def make(self, first: Record) -> None:
         columns = ", ".join(f"{each} NOT NULL" for each in _COLUMNS)
@@ -189,7 +193,24 @@ class PostgresStore(Store):
                         f"another run of 'discreet publish' is at work on {self.path!r}; nothing was drawn, try again "
                         "later"
                     )
-            yield
+            self._publishing = connection
+            try:
+                yield
+            finally:
+                self._publishing = None
+
+    def check_publishing(self) -> None:
+        if self._publishing is None:
+            return
+        import psycopg
+
+        with suppress(psycopg.Error):
+            self._publishing.execute("SELECT 1")
+            return
+        raise EngineError(
+            f"the connection to the ledger {self.path!r} broke, and with it the lock of this run; nothing more is "
+            "drawn, try again later"
+        )
 
     def _is_granted(self, connection: Any, ask: str) -> bool:
         """Wait for a lock; return False if it was not free in time."""
@@ -217,7 +238,7 @@ class PostgresStore(Store):
         if own is None:
             raise InvalidValueError(f"ledger must be the URL of a PostgreSQL database, and {self.path!r} is none")
         options: dict[str, Any] = {"connect_timeout": _CONNECT_SECONDS, "application_name": "discreet"}
-        options |= {**own, "client_encoding": "utf8"}
+        options |= {**_KEEPALIVES, **own, "client_encoding": "utf8"}
         try:
             connection = psycopg.connect(**options, autocommit=True, prepare_threshold=None)
         except psycopg.Error as error:

@@ -156,6 +156,10 @@ class Store(ABC):
     def lock_publishing(self, wait: float, report: Callable[..., None]) -> AbstractContextManager[None]:
         """Hold the lock of `discreet publish`, so that no other run takes a period that is being drawn for lost."""
 
+    @abstractmethod
+    def check_publishing(self) -> None:
+        """Raise if this process holds the lock of `discreet publish`, and lost it."""
+
 
 def open_store(ledger: object) -> Store:
     """Return the store that an argument names, a path or the URL of a PostgreSQL database, without opening it."""
