@@ -156,7 +156,7 @@ def test_the_clock_of_one_host_ends_no_period(place, monkeypatch):
 
 @on_postgres
 def test_the_clock_of_one_host_makes_no_period_due(place, tmp_path, monkeypatch, capsys):
-    """Publishing, its price, a correction and what is left: the host is a year ahead or behind, and the server is not."""
+    """Publishing, its price, a correction and what is left, on a host that is a year ahead of the server or behind."""
     monkeypatch.chdir(tmp_path)
     fill_folder(tmp_path, ARTISTS)
     ledger = create(place, every="year", epsilon="0.5")

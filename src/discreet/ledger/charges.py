@@ -45,7 +45,7 @@ _BACK = timedelta(minutes=1)
 """The most by which a clock may lie behind the last charge: clocks of two machines differ by seconds."""
 
 FIRST_YEAR, LAST_YEAR = 1900, 2999
-"""The years that a moment may be in: the calendar of Python ends with year 1 and year 9999, in one zone before another."""
+"""The years that a moment may be in: Python's calendar ends with year 9999, and years below 1000 are not read again."""
 
 _LONGEST_TEXT = 1000
 """The most characters of a purpose, a request id or a dataset: they are printed in tables."""

@@ -188,9 +188,9 @@ def check_site_is_of(ledger: Ledger, file: ChartsFile) -> None:
         head = ""
     if not re.fullmatch("[0-9a-f]{64}", head):
         raise InvalidValueError(
-            f"out must be a site that names its ledger, and the file {MARK} of {file.out.name!r} is missing or damaged: "
-            f"{ledger.name!r} may lack releases that the site shows. If it was made with this ledger, move the site "
-            "away: it is written anew, and costs nothing. If not, name its ledger, or another out"
+            f"out must be a site that names its ledger, and the file {MARK} of {file.out.name!r} is missing or "
+            f"damaged: {ledger.name!r} may lack releases that the site shows. If it was made with this ledger, move "
+            "the site away: it is written anew, and costs nothing. If not, name its ledger, or another out"
         )
     if not ledger.has_head(head):
         raise InvalidValueError(

@@ -169,7 +169,8 @@ def make_price(
 ) -> Price:
     """Compute the cost of a run from the ledger and public lists, without reading events.
 
-    `as_of` is the moment of the run, by default now by the clock of the ledger. `charge_again` holds ids of charts. One period of each may be charged once more than `MOST_CHARGES` times.
+    `as_of` is the moment of the run, by default now by the clock of the ledger. `charge_again` holds ids of charts. One
+    period of each may be charged once more than `MOST_CHARGES` times.
     """
     for name in charge_again:
         if name not in [chart.id for chart in charts]:
