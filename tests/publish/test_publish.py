@@ -298,13 +298,47 @@ def test_a_year_ends_and_the_site_keeps_both(folder, capsys):
     assert (Ledger("budget.db").head, read_site()) == (head, site)
 
 
-@pytest.mark.parametrize("is_early", [False, True], ids=["site", "site of an early version"])
-def test_a_ledger_that_does_not_hold_what_the_site_shows_is_refused(folder, capsys, is_early):
+def test_a_moment_of_a_year_that_ended_is_refused_by_the_price_as_by_the_run(folder, capsys):
+    Path("budget.db").unlink()
+    Ledger.create("budget.db", epsilon=1, every="year", unit="listeners")
+    write_charts(folder, ARTISTS)
+    assert publish(*OCTOBER) == 0
+    assert publish("--as-of", "2026-01-02") == 0
+    site, head = read_site(), Ledger("budget.db").head
+    correct = ["publish", "correct", "charts.toml", "artists", "2025-10", "--reason", "wrong"]
+    late = "as_of must be in 2026 or later, the period of the last charge, not in 2025, which has ended in the ledger"
+    for option in ("--dry-run", "--yes"):
+        capsys.readouterr()
+        assert publish(*NOVEMBER, option) == 2
+        assert late in capsys.readouterr().err
+        assert app([*correct, *NOVEMBER, option], standalone_mode=False) == 2
+        assert late in capsys.readouterr().err
+        assert app([*correct, "--as-of", "2999-01-01", option], standalone_mode=False) == 2
+        assert "as_of must not be after now" in capsys.readouterr().err
+        # Nothing is due then, so that nothing is charged.
+        assert publish(*OCTOBER, option) == 0
+        assert "this run costs epsilon 0; 0.9 of 1 is left after it in 2026" in capsys.readouterr().out
+    assert (read_site(), Ledger("budget.db").head) == (site, head)
+
+
+def test_a_moment_without_an_offset_is_of_the_zone_of_the_ledger(folder, capsys):
+    Path("budget.db").unlink()
+    Ledger.create("budget.db", epsilon=1, every="year", zone="Asia/Tokyo", unit="listeners")
+    write_charts(folder, ARTISTS)
+    assert publish("--as-of", "2025-11-01") == 0  # the last of October in UTC, which the chart counts in
+    assert "as of 2025-11-01 00:00+09:00" in capsys.readouterr().out
+    assert publish("--as-of", "2025-11-01T09:00") == 0
+    entries = Ledger("budget.db").history()
+    assert [(entry.request_id, entry.as_of) for entry in entries] == [
+        ("artists/2025-09", "2025-10-31T15:00:00Z"),
+        ("artists/2025-10", "2025-11-01T00:00:00Z"),
+    ]
+
+
+def test_a_ledger_that_does_not_hold_what_the_site_shows_is_refused(folder, capsys):
     write_charts(folder, ARTISTS)
     shutil.copy("budget.db", "copy.db")
     assert publish(*OCTOBER) == 0
-    if is_early:
-        Path("site", MARK).write_text("")
     site, head = read_site(), Ledger("budget.db").head
     Ledger.create("new.db", epsilon=20, unit="listeners")
     for name in ("new.db", "copy.db"):
@@ -323,6 +357,36 @@ def test_a_ledger_that_does_not_hold_what_the_site_shows_is_refused(folder, caps
     )
     assert publish(*NOVEMBER) == 0
     assert Path("other", "index.html").exists()
+
+
+@pytest.mark.parametrize("damage", [None, b"", b"\xff\xfe", b"0" * 63, "a folder"])
+def test_a_site_whose_ledger_is_not_known_is_refused(folder, capsys, damage):
+    write_charts(folder, ARTISTS)
+    assert publish(*OCTOBER) == 0
+    mark = Path("site", MARK)
+    kept = mark.read_bytes()
+    mark.unlink()
+    if isinstance(damage, bytes):
+        mark.write_bytes(damage)
+    elif damage is not None:
+        mark.mkdir()
+    site, head = read_site(), Ledger("budget.db").head
+    Ledger.create("new.db", epsilon=20, unit="listeners")
+    charts = Path("charts.toml").read_text()
+    for name in ("new.db", "budget.db"):
+        Path("charts.toml").write_text(charts.replace("budget.db", name))
+        for option in ("--yes", "--dry-run"):
+            assert publish(*NOVEMBER, option) == 2
+            assert f"the file {MARK} of 'site' is missing or damaged: '{name}' may lack" in capsys.readouterr().err
+        assert (
+            app(["publish", "withdraw", "charts.toml", "artists", "2025-10", "--reason", "x"], standalone_mode=False)
+            == 2
+        )
+        capsys.readouterr()
+    assert (read_site(), Ledger("budget.db").head, Ledger("new.db").history()) == (site, head, [])
+    Path("site").rename("away")
+    assert publish(*OCTOBER) == 0
+    assert (Ledger("budget.db").head, Path("site", MARK).read_bytes()) == (head, kept)
 
 
 def test_all_periods_from_the_first_are_released(folder):
@@ -543,13 +607,15 @@ def test_a_rehearsal_touches_neither_data_nor_ledger(folder, capsys):
 def test_a_period_that_is_not_over_cannot_be_released(folder, capsys):
     """What it will cost may be asked."""
     soon = (datetime.now(UTC) + timedelta(minutes=10)).isoformat()
-    for moment in (soon, "2999-01-01", "9999-12-31T23:59:59-12:00"):
+    for moment in (soon, "2999-01-01", "2999-12-31T23:59:59-12:00"):
         assert publish("--as-of", moment) == 2
         assert "as_of must not be after now except with --dry-run or --dummy" in capsys.readouterr().err
     assert request_ids() == []
     assert not Path("site").exists()
     for option in ("--dry-run", "--dummy"):
         assert publish("--as-of", "2999-01-01", option) == 0
+        assert publish("--as-of", "9999-12-31T23:59:59-12:00", option) == 2
+        assert "as_of must be in the years 1900 to 2999" in capsys.readouterr().err
     assert publish("--as-of", (datetime.now(UTC) - timedelta(seconds=1)).isoformat()) == 0
 
 

@@ -147,7 +147,7 @@ def show(file: FileArgument, output: OutputOptions) -> None:
         from discreet.exact.ball import float_above, float_below
 
         # Exact numbers are strings, as in a release. The float of what is spent is rounded up, that of the rest down.
-        account, entries = ledger.account.current(), ledger.history()
+        account, entries = ledger.current(), ledger.history()
         budget, composition = account.budget, account.spent
         spending = account.spending
         spent, left = spending.spent(), spending.left()
@@ -294,7 +294,7 @@ def _summarize(ledger: Ledger, file: str) -> str:
     from discreet.ledger.account import describe_whose, list_parts, summarize_budget
     from discreet.ledger.store import is_url
 
-    rows, parts = summarize_budget(ledger), list_parts(ledger.account.current())
+    rows, parts = summarize_budget(ledger), list_parts(ledger.current())
     title = f"{printable(ledger.path if is_url(file) else file)}: {describe_whose(ledger)}"
     lines = [f"{name:<9} {text}" for name, text in rows.items()]
     if parts:

@@ -145,8 +145,8 @@ class ChargeOptions(LedgerOptions):
     """The budget that a release is charged to, the period of the charge, and the log of the command."""
 
     as_of: str | None = option(
-        "With --ledger, for a budget that renews: the day or time whose period is charged, such as 2026-12-31. By "
-        "default now.",
+        "With --ledger, for a budget that renews: the day or time whose period is charged, such as 2026-12-31; "
+        "without an offset in the budget's zone. By default now.",
         "TIME",
     )
     log: str = option(

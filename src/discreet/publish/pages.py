@@ -52,6 +52,9 @@ _BAR_LENGTH = 1000
 _CHIPS = 12
 """A card shows the items of a list without an order if there are at most this many, all of them."""
 
+_MARKS = re.compile(r"[\\`*_\[\]<>|~&#]")
+"""Marks of Markdown, which mean nothing after a backslash: the reason of a correction is any text."""
+
 _SEARCHED = 20
 """A page with more items than this, or with groups, has a search box."""
 
@@ -132,7 +135,7 @@ def list_files(site: Site) -> dict[str, str]:
     texts = _write_statements(site)
     # Headings, lists, paragraphs and code are rendered, and everything else stays text: a title or a unit can be any
     # text, so it must not become a link, an image or a tag.
-    markdown = MarkdownIt("zero", {"html": False}).enable(["heading", "list", "backticks", "table"])
+    markdown = MarkdownIt("zero", {"html": False}).enable(["heading", "list", "backticks", "table", "escape"])
     statement = markdown.render(texts["statement.md"])
     texts["statement.html"] = render_page(
         "statement.html", title=language.text("site.statement"), statement=statement, own=None
@@ -293,24 +296,31 @@ def _write_statements(site: Site) -> dict[str, str]:
             gone = language.text("statement.too_noisy" if latest.withdrawal is None else "site.withdrawn")
             subject = replace(subject, quality=gone)
         # The headings of a statement move one level down, below the title of the site.
-        notices = [
-            f"- {language.period(each.period) or chart.title}: {notice}"
-            for each in pages.editions
-            if (notice := each.describe_notice(chart, language))
-        ]
+        notices, noted = (
+            [
+                printable(f"{tongue.period(each.period) or chart.title}: {notice}")
+                for each in pages.editions
+                if (notice := each.describe_notice(chart, tongue))
+            ]
+            for tongue in (language, ENGLISH)
+        )
         told = write_statement(subject, "statement.site_registry")
         lowered = re.sub("^(#+ )", r"#\1", told, flags=re.MULTILINE)
         name = ", ".join(filter(None, [printable(chart.title), language.period(latest.period)]))
         texts.append(lowered.replace("## ", f"## {name}: ", 1))
         if notices:
-            texts.append("\n".join([f"### {language.text('statement.changed')}", "", *map(printable, notices)]))
+            listed = ["- " + _MARKS.sub(r"\\\g<0>", notice) for notice in notices]
+            texts.append("\n".join([f"### {language.text('statement.changed')}", "", *listed]))
         answers = {"basic.name": chart.title, "deployment_model.release_type": "One release"}
         if chart.note is not None:
             answers["basic.description"] = chart.note
         if chart.unit is not None:
             answers["deployment_model.release_type"] = "Many releases"
             answers["deployment_model.release_type_details"] = f"One release for each {chart.get('every')}."
-        entries.append(entry_to_yaml(write_registry_entry(english, answers)))
+        entry = write_registry_entry(english, answers)
+        administrative = entry["deployment"]["administrative"]
+        administrative["notes"] = "\n".join(filter(None, [administrative["notes"], *noted]))
+        entries.append(entry_to_yaml(entry))
     if not entries:
         texts.append(language.text("site.nothing"))
     return {"statement.md": "\n\n".join(texts) + "\n", "statement.yaml": "---\n".join(entries) or "[]\n"}
