@@ -31,9 +31,10 @@ AUTO_SHARE = Fraction(1, 10)
 
 A larger share makes the list worse and its bound tighter. Over 704 cases (11 shapes of scores, k from 1 to 1,000,
 epsilon from 0.01 to 3) the expected bound exceeds that of the best share of each case by 20.2 / epsilon on average with
-1/10, by 32.3 / epsilon with 1/20 and by 35.0 / epsilon with 1/5; the expected recall falls by 0.73%, 0.35% and 2.00%.
-Shares that depend on k gain little or lose more recall: 19.7 / epsilon and 0.79% with 1 / (4 + sqrt(k)), 16.1 / epsilon
-and 2.03% with 1 / (1 + sqrt(k)). `python examples/shortfall_share.py` prints the table.
+1/10, by 32.3 / epsilon with 1/20 and by 35.0 / epsilon with 1/5; the expected recall falls by 0.73, 0.35 and 2.00
+percentage points. Shares that depend on k gain little or lose more recall: 19.7 / epsilon and 0.79 points with
+1 / (4 + sqrt(k)), 16.1 / epsilon and 2.03 points with 1 / (1 + sqrt(k)). `python examples/shortfall_share.py` prints
+the table.
 """
 
 
