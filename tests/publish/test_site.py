@@ -480,7 +480,7 @@ def test_a_list_says_how_good_it_is(tmp_path, monkeypatch):
 def test_a_list_whose_bound_is_above_the_limit_is_withheld(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # Every bound is 10,000 above the noisy lead. The limit is read when the site is made, not when a list is drawn.
-    monkeypatch.setattr("discreet.release.shortfall.interval_half_width", lambda rate, alpha: 10_000)
+    monkeypatch.setattr("discreet.release.shortfall.find_half_widths", lambda rate: (10_000, 10_000))
     noisy = ARTISTS + 'shortfall = "0.01"\nwithhold_above = 3\n'
     fill_folder(tmp_path, SONGS + noisy)
     assert publish("--as-of", "2025-11-01") == 0
