@@ -9,6 +9,8 @@ import ibis
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -221,7 +223,8 @@ def test_every_argument_takes_an_expression(engine, tmp_path, request):
             discreet.events(**options)
         return
     assert score(discreet.events(**options)) == {"äpfel": 3, "birnen": 2, "quitten": 0}
-    spent = {"value": "cents * 0.01", "clip": (0, 2), "resolution": "0.01"}
+    # Brackets make an expression of it in several files too.
+    spent = {"value": "(cents * 0.01)", "clip": (0, 2), "resolution": "0.01"}
     assert {k: round(float(v), 2) for k, v in score(discreet.events(**options, **spent)).items()} == {
         "äpfel": 3.51, "birnen": 1.07, "quitten": 0
     }  # fmt: skip
@@ -257,6 +260,8 @@ def test_the_name_of_a_column_is_that_column(tmp_path):
     (tmp_path / "keys.jsonl").write_text('{"x": 1, "price (EUR)": "low"}\n')
     source = discreet.events(tmp_path / "keys.jsonl", user="x", item='"price (EUR)"', domain=["low"])
     assert score(source) == {"low": 1}
+    source = discreet.events(tmp_path / "rows.jsonl", user="x", item='"a-b"', domain=["p", "q"])
+    assert score(source) == {"p": 1, "q": 1}
     # Two expressions that differ in case alone, and a long one with a line break.
     long = "CASE WHEN x = 'X'\nTHEN lower(x) ELSE '" + "y" * 60 + "' END"
     options = {"by": "LOWER(x)", "groups": ["x"], "each_user": "one"}
@@ -265,6 +270,31 @@ def test_the_name_of_a_column_is_that_column(tmp_path):
         assert source.description()["columns"]["item"] == item
         assert source.names == ("LOWER(x)",)
         assert score(source) == {"x": {"x": 2}}
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_no_column_of_several_files_changes_an_expression(tmp_path, ending):
+    """One file may be one user's: brackets alone make an expression, as in JSON."""
+    names = ["who", "what", "a-b", "price (EUR)"]
+    first = pa.table({"who": ["ann", "bob"], "what": ["A", "a"], "a-b": ["p", "q"], "price (EUR)": ["low", "high"]})
+    second = pa.table({"who": ["cem"], "what": ["b"], "fold(what)": ["a"], "(cents * 2)": ["1"], "cents": ["3"]})
+    write = {"csv": pa.csv.write_csv, "parquet": pa.parquet.write_table}[ending]
+    write(first.select(names), tmp_path / f"first.{ending}")
+    options = {"table": str(tmp_path / f"*.{ending}"), "user": "who"}
+    for extra in (None, tmp_path / f"second.{ending}", tmp_path / f"a.{ending}"):
+        if extra is not None:
+            write(second, extra)
+        found = score(discreet.events(**options, item="fold(what)", domain=["a", "b"]))
+        assert found == {"a": 2, "b": 0 if extra is None else 1}
+        for item in ("a-b", '"a-b"'):
+            assert score(discreet.events(**options, item=item, domain=["p", "q"])) == {"p": 1, "q": 1}
+        assert score(discreet.events(**options, item='"price (EUR)"', domain=["low"])) == {"low": 1}
+        with pytest.raises(discreet.Error, match=r"must not use the function price .* stands in double quotes"):
+            discreet.events(**options, item="price (EUR)", domain=["low"])
+        with pytest.raises(discreet.Error, match=r"value must be a column .* as \(cents \* 2\)$"):
+            discreet.events(**options, item="what", domain=["a"], value="cents * 2", clip=(0, 9))
+    spent = {"value": "(cents * 2)", "clip": (0, 9)}
+    assert score(discreet.events(**options, item="what", domain=["b"], **spent)) == {"b": 9}
 
 
 @pytest.mark.parametrize(

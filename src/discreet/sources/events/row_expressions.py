@@ -1,6 +1,7 @@
 """Row expressions in the place of a column: `item="fold(trim(Artikel))"`, and `user`, `value` and `by` likewise.
 
-A text that is the name of a column is that column; another text is parsed in the language of `where`. An expression
+A text that is the name of a column is that column; another text is parsed in the language of `where`. Where names of
+columns may be private, in JSON and in several files, the text alone decides: brackets make an expression. An expression
 becomes a column of the events beside the others, so that everything after it reads columns alone. It gives every row a
 value that depends on that row alone, the same one on every engine, and it cannot fail on a row.
 """
@@ -20,6 +21,9 @@ from discreet.sources.events.group_keys import suggest_period
 
 _LONGEST_NAME = 60
 """Maximum number of bytes of a column's name; PostgreSQL cuts off names after 63."""
+
+_QUOTES = "; the name of a column with brackets stands in double quotes inside of the text"
+"""A hint where a name in the table does not make a text a column."""
 
 _PLAIN = ("string", "integer", "decimal", "float", "date", "boolean")
 
@@ -65,9 +69,10 @@ class RowExpression:
         is_name = condition.is_name and not text.lstrip().startswith('"')
         return None if is_name else cls(argument, text, condition.columns, condition)
 
-    def may_be_key(self) -> bool:
-        """Return True if the text may be a key of JSON: private records do not tell which keys they have."""
-        return "(" not in self.text
+    def may_be_name(self) -> bool:
+        """Return True if the text is a name where the names of columns are private, and may not decide that."""
+        is_quoted = self.condition is not None and self.condition.is_name
+        return "(" not in self.text and not is_quoted
 
     def is_meant(self, columns: Sequence[str]) -> bool:
         """Return True if the text is an expression, beside these columns, and not the name of one or a misspelt one."""
@@ -80,7 +85,9 @@ class RowExpression:
         return [column for column in columns if column.casefold() in own]
 
 
-def derive_columns(opened: Opened, expressions: Sequence[RowExpression]) -> dict[str, str]:
+def derive_columns(
+    opened: Opened, expressions: Sequence[RowExpression], has_private_names: bool = False
+) -> dict[str, str]:
     """Add a column for each expression to the events, and return the names of the columns by the texts.
 
     Parameters
@@ -89,6 +96,8 @@ def derive_columns(opened: Opened, expressions: Sequence[RowExpression]) -> dict
         The events; their `table`, `undeclared`, `derive` and `notes` are changed.
     expressions
         At least one expression. Equal texts are one column.
+    has_private_names
+        True if no text was compared with the names of columns, so that one of them may be meant.
     """
     base, undeclared = opened.events, opened.undeclared
     taken = {column.casefold() for column in base.columns}
@@ -99,11 +108,11 @@ def derive_columns(opened: Opened, expressions: Sequence[RowExpression]) -> dict
     def translate(table: Any, each: RowExpression) -> tuple[Any, bool, str | None]:
         from discreet.sources.events.where.translate import Reader
 
-        if each.error is not None:
-            raise each.error
         strange = _drop_long_numbers if opened.is_pandas else None
         reader = Reader(table, opened.dialect, undeclared, opened.is_text, strange, is_clean=True)
-        with _call_it(each.argument):
+        with _call_it(each.argument, _QUOTES if has_private_names else ""):
+            if each.error is not None:
+                raise each.error
             value = each.condition.translate_value(reader)
         return _finish(each, value), value.cell is not None, reader.comparator.describe_readings()
 
@@ -202,14 +211,17 @@ def _name_column(text: str, taken: set[str]) -> str:
 
 
 @contextmanager
-def _call_it(argument: str) -> Iterator[None]:
-    """Let the errors about a condition name another argument."""
+def _call_it(argument: str, hint: str = "") -> Iterator[None]:
+    """Let the errors about a condition name another argument, and end with a hint."""
     try:
         yield
     except (InvalidTypeError, InvalidValueError) as error:
-        if not str(error).startswith("where "):
+        said = str(error)
+        if said.startswith("where "):
+            said = f"{argument}{said.removeprefix('where').replace(' in where ', f' in {argument} ')}"
+        elif not hint:
             raise
-        renamed = type(error)(f"{argument}{str(error).removeprefix('where').replace(' in where ', f' in {argument} ')}")
+        renamed = type(error)(f"{said}{hint}")
     else:
         return
     raise renamed
