@@ -385,6 +385,74 @@ def test_a_column_without_a_type_is_told(tmp_path):
     assert {key: float(value) for key, value in score(source).items()} == {"a": 1.0}
 
 
+LISTS = [
+    ("fold(trim(x))", ["Käse", "brot", " tee"], 2, "as fold(trim(...)) makes them"),
+    ("FOLD( (Trim(substring(x, 1, 9))) )", ["Käse"], 1, "as fold(trim(...)) makes them"),
+    ("trim(both FROM x)", ["a "], 1, "as trim(...) makes them"),
+    ("ltrim(fold(x))", ["a ", " a"], 1, "as ltrim(fold(...)) makes them"),
+    ("upper(x)", ["Ä", "ä", "B", "b"], 1, "as upper(...) makes them"),
+    ("lower(upper(x))", ["b", "Ä"], 0, ""),
+    ("concat(fold(x), 'Y')", ["Ä", " "], 0, ""),
+    ("trim(x, 'y')", ["yy"], 0, ""),
+    ("cast(x AS BIGINT)", [1, 2], 0, ""),
+    ("x", ["A "], 0, ""),
+]
+
+
+@pytest.mark.parametrize(("text", "members", "misspelt", "remedy"), LISTS)
+def test_members_of_a_list_that_an_expression_never_equals_are_warned_of(text, members, misspelt, remedy, recwarn):
+    table = pa.table({"who": ["ann"], "x": ["a"]})
+    if text.startswith("trim(x,"):
+        with pytest.raises(discreet.Error, match="this form of trim"):
+            discreet.events(table, user="who", item=text, domain=members)
+        return
+    split = {"by": text, "groups": members, "each_user": "one"}
+    for options in ({"item": text, "domain": members}, {"item": "x", "domain": ["a"], **split}):
+        recwarn.clear()
+        source = discreet.events(table, user="who", **options)
+        told = [str(each.message) for each in recwarn]
+        assert source.notes() == told
+        assert len(told) == bool(misspelt)
+        for each in told:
+            argument, member = ("groups", "group") if "by" in options else ("domain", "item")
+            assert each.startswith(
+                f"{argument} has {misspelt} of {len(members)} {member}s that no row can have, because"
+            )
+            assert each.endswith(remedy)
+
+
+def test_the_warning_names_the_column_of_the_list_that_mends_it(tmp_path, recwarn):
+    table = pa.table({"who": ["ann"], "x": ["Käse"], "land": [" by"]})
+    (tmp_path / "items.csv").write_text("Artikel\nKäse\n", encoding="utf-8")
+    (tmp_path / "lands.csv").write_text("Land,x\nBY,1\n", encoding="utf-8")
+    options = {"user": "who", "item": "fold(trim(x))", "by": "fold(trim(land))", "each_user": "one"}
+    options |= {"domain": f"{tmp_path}/items.csv", "groups": f"{tmp_path}/lands.csv:trim(Land)"}
+    discreet.events(table, **options)
+    told = [str(each.message).rpartition(" as ")[2] for each in recwarn]
+    assert told == [f"'{tmp_path}/lands.csv:fold(trim(Land))'", f"'{tmp_path}/items.csv:fold(trim(Artikel))'"]
+    recwarn.clear()
+    mended = {name: text.strip("'") for name, text in zip(("groups", "domain"), told, strict=True)}
+    assert score(discreet.events(table, **{**options, **mended})) == {"by": {"käse": 1}}
+    # A file of combinations, and a list beside the events in their database.
+    (tmp_path / "pairs.csv").write_text("fold(land),x\nBY,Käse\n", encoding="utf-8")
+    discreet.events(
+        table,
+        user="who",
+        item="x",
+        domain=["a"],
+        by=["fold(land)", "x"],
+        groups=tmp_path / "pairs.csv",
+        each_user="one",
+    )
+    with sqlite3.connect(tmp_path / "shop.db") as connection:
+        connection.execute("CREATE TABLE events (who TEXT, x TEXT)")
+        connection.execute("CREATE TABLE items (x TEXT)")
+        connection.execute("INSERT INTO items VALUES ('Käse')")
+    connection.close()
+    discreet.events(f"sqlite://{tmp_path}/shop.db", name="events", user="who", item="fold(x)", domain="connect:items.x")
+    assert [str(each.message).rpartition(", as ")[2] for each in recwarn] == ["fold(...) makes them"] * 2
+
+
 def test_a_comma_inside_of_brackets_or_quotes_separates_no_columns():
     for text in ("substring(plz, 1, 2)", "concat(a, trim(b))", "concat(trim(a), ',(', b)"):
         assert parse_by(text) == text
