@@ -1,7 +1,7 @@
 """Makes purchases as a spreadsheet exports them in German, and clean public lists: synthetic, the same everywhere.
 
-The file has semicolons, is in latin-1, and writes dates like 3.11.2026, prices like 1.234,50 and articles in any case.
-Each Land has a favourite of its own in each month, and a second one.
+The file has semicolons, is in latin-1, and writes dates like 3.11.2026, prices like 1.234,50, and articles and Länder
+in any case, with spaces. Each Land has a favourite of its own in each month, and a second one.
 
     python examples/messy.py demo/
 """
@@ -31,11 +31,12 @@ def purchases() -> list[str]:
                 for buyer in range(list(BUYERS.values())[min(place, 2)]):
                     customer += 1
                     spelled = [article, article.upper(), f" {article.lower()}"][buyer % 3]
+                    place_of_sale = [land, land.upper(), f"{land} "][buyer % 5 % 3]
                     day = f"{chance.randint(1, 28)}.{month}.2026"
                     price = (
                         "1.234,50" if chance.random() < 0.01 else f"{chance.randint(9, 15)},{chance.randint(10, 99)}"
                     )
-                    lines.append(f"{customer};{spelled};{land};{day};{price}")
+                    lines.append(f"{customer};{spelled};{place_of_sale};{day};{price}")
     chance.shuffle(lines)
     return lines
 

@@ -195,9 +195,9 @@ def choices(columns: Sequence[str]) -> str:
     return ", ".join(columns[:_MOST_NAMED]) + (", ..." if len(columns) > _MOST_NAMED else "")
 
 
-def refuse_column(argument: str, column: Any, columns: Sequence[str], private: bool) -> NoReturn:
+def refuse_column(argument: str, column: Any, columns: Sequence[str], private: bool, hint: str = "") -> NoReturn:
     """Raise InvalidValueError for an argument that names no column; with `private`, do not list the columns."""
-    hint = suggestion(column, columns, private)
+    hint = hint or suggestion(column, columns, private)
     if private:
         raise InvalidValueError(
             f"{argument} must be a column of the table, and {quote(column)} is not in the header of the file{hint}"

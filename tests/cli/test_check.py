@@ -28,14 +28,14 @@ MISTAKES = {
     "lower case": (
         SEEN,
         ("--domain", "lower.csv:id"),
-        "such as 'M1', which the domain has as 'm1': item='fold(trim(film))' spells both alike",
+        "such as 'M1', which the domain has as 'm1': --item 'fold(trim(film))' spells both alike",
         1,
     ),
     "dates as text": (
         SEEN,
         (*IDS, "--by", "month(at)", "--groups", "2026-01..2026-02", "--each-user", "one"),
         "8 of 8 rows (100.0%) have a date in 'at' that is not read, and is missing to a condition, a period or a "
-        "domain of dates: date_format='%d/%m/%Y' reads them",
+        "domain of dates: --date-format %d/%m/%Y reads them",
         1,
     ),
     "missing ids": (
@@ -110,7 +110,7 @@ def test_a_decimal_comma_is_told(call, events):
     rows = [(who, film, at, "17,29" if i % 4 else "17.29") for i, (who, film, at, _) in enumerate(SEEN)]
     code, out, _ = call("check", *events("csv", rows), *READ, *IDS, "--value", "land", "--clip", "0,50")
     assert code == 0
-    assert "6 of 8 rows (75.0%) have no number as value and are dropped: decimal=',' reads them" in out
+    assert "6 of 8 rows (75.0%) have no number as value and are dropped: --decimal , reads them" in out
 
 
 @pytest.mark.parametrize("engine", ["csv", "sqlite"])

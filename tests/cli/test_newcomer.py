@@ -33,7 +33,7 @@ def test_the_check_leads_to_the_right_column_and_spelling(call):
     assert code == 1
     assert "is the domain 'menu.csv:Dish'?" in out
     _, out, _ = call("check", *READ, "--domain", "menu.csv:Dish")
-    assert "such as 'Currywurst', which the domain has as 'currywurst': item='fold(trim(" in out
+    assert "such as 'Currywurst', which the domain has as 'currywurst': --item 'fold(trim(" in out
     assert re.search(r"\d+ of 4,000 rows \(\d\.\d%\) have no user", out)
 
 

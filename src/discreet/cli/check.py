@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -141,7 +142,7 @@ def check(
         terms = parse_discovery(discovery, events.max_items_per_user)
         open_table = prepare_events(file, events, items, terms, groups, release.adjacency, out)
         with show_progress(not output.quiet), open_source(file, open_table, notes) as source:
-            one = check_events(source)
+            one = replace(check_events(source), as_options=True)
         data, text, is_noise = one.to_dict(), str(one), one.is_noise
         found = {"Check": one}
     print_notes(notes, output.quiet)

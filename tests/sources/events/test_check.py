@@ -328,13 +328,19 @@ def test_the_expression_that_spells_events_and_lists_alike_is_told(tmp_path):
     (tmp_path / "menu.csv").write_text("dish,price\nSoup,3\nSalad,2\n")
     (tmp_path / "alike.csv").write_text("my dish\nSoup\nSOUP\n")
     options = {"item": "my dish", "domain": f"{tmp_path}/menu.csv:dish"}
-    split = {"by": "land", "groups": ["BY", "be"], "each_user": "one"}
     told = {"item": 'fold(trim("my dish"))', "domain": f"{tmp_path}/menu.csv:fold(trim(dish))", "label": "dish"}
-    groups = {"by": "fold(trim(land))", "groups": "FILE:fold(trim(land))"}
+    (tmp_path / "lands.csv").write_text("code\nBY\nbe\n")
+    split = {"by": "land", "groups": f"{tmp_path}/lands.csv", "each_user": "one"}
+    groups = {"by": "fold(trim(land))", "groups": f"{tmp_path}/lands.csv:fold(trim(code))"}
     assert check(table, **options, **split).lost == [
         Loss("item", "my dish", 4, 5, (told,)), Loss("group", "land", 3, 5, (groups,))
     ]  # fmt: skip
-    split |= {"by": groups["by"], "groups": ["by", "be"]}
+    # With the expressions there, or a part of them, only the lists change.
+    with pytest.warns(UserWarning, match="spell them alike"):
+        half = check(table, **{**options, "item": told["item"]}, **{**split, "by": "trim(land)"})
+    lists = {name: text for name, text in told.items() if name != "item"}
+    assert [loss.remedies for loss in half.lost] == [(lists,), (groups,)]
+    split |= groups
     assert [loss.rows for loss in check(table, **told, **split).lost] == [1, 1]
     release = discreet.top_k(discreet.events(table, user="who", **told, **split), k=1, epsilon=1000, counts=1000)
     assert [(each.item, each.value) for each in release["by"].counts] == [("Soup", 2)]

@@ -129,6 +129,24 @@ def on_several_parquet(rows, folder, first, extra):
     return {"table": str(folder / "*.parquet")}
 
 
+def on_lookalike_csv(rows, folder, first, extra):
+    """The user's file has columns that are called like the expressions of others."""
+    return on_several_csv(rows, folder, first, [{**row, **_lookalikes(row)} for row in extra])
+
+
+def on_lookalike_parquet(rows, folder, first, extra):
+    return on_several_parquet(rows, folder, first, [{**row, **_lookalikes(row)} for row in extra])
+
+
+def _lookalikes(row):
+    return {
+        text: row.get("what")
+        for question in QUESTIONS
+        for name in ("user", "item", "value")
+        if "(" in (text := question.get(name, ""))
+    }
+
+
 def on_hive(rows, folder, first, extra):
     for i, row in enumerate([*extra, *rows] if first else [*rows, *extra]):
         part = "__HIVE_DEFAULT_PARTITION__" if row.get("what") is None else str(row["what"]).replace("/", "")
@@ -285,6 +303,8 @@ STORES = {
     "json lines": on_json_lines,
     "json array": on_json_array,
     "several parquet": on_several_parquet,
+    "lookalike csv": on_lookalike_csv,
+    "lookalike parquet": on_lookalike_parquet,
     "hive": on_hive,
     "sqlite": on_sqlite,
     "sqlite view": on_sqlite_view,

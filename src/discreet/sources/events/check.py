@@ -304,7 +304,7 @@ def _respell(parts: TableParts, outside: Any, domain: ListedDomain, column: str)
     """
     opened, dialect, most, remedy = parts.opened, parts.opened.dialect, 0, dict[str, str]()
     text = domain.table.item.cast("string")
-    for rule, form in list_spellings(dialect).items() if domain.kind == "string" else ():
+    for rule, functions in list_spellings(dialect).items() if domain.kind == "string" else ():
         respell = partial(unify_spellings, dialect, spelling=rule)
         rows, _ = _find_near(opened, outside, domain, respell)
         if rows <= most:
@@ -316,7 +316,7 @@ def _respell(parts: TableParts, outside: Any, domain: ListedDomain, column: str)
         if counts["different"] == domain.d:
             label = "label" if domain.labelled else None
             spelled = column if counts["changed"] else ""
-            most, remedy = rows, respell_items(parts.item, spelled, label, parts.domain_file, form)
+            most, remedy = rows, respell_items(parts.item, spelled, label, parts.domain_file, functions)
     return remedy
 
 
@@ -363,7 +363,7 @@ def _search_file(parts: TableParts, outside: Any) -> dict[str, Any]:
     finally:
         opened.close()
     header = "".join(given.lower().split())
-    return {"column": given, "other_columns": columns, "header_item": given if header in tried else None}
+    return {"column": column or given, "other_columns": columns, "header_item": given if header in tried else None}
 
 
 def find_frequent(opened: Opened, rows: Any, column: str, most: int = FEW) -> list[Frequent]:

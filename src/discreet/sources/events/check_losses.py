@@ -26,6 +26,7 @@ from discreet.sources.events.unlisted import unify_spellings
 if TYPE_CHECKING:
     from discreet.sources.events.connect import Opened
     from discreet.sources.events.dialects.base import Dialect
+    from discreet.sources.events.group_columns import NumberedMembers
     from discreet.sources.events.group_keys import GroupSplit
     from discreet.sources.events.location import Location
 
@@ -41,8 +42,8 @@ _NUMBERS = [
 ]
 """The formats that are tried, the more likely ones first."""
 
-_SPELLINGS = {"trim": "trim({})", FOLD: "fold(trim({}))"}
-"""The expressions that are tried, by the spelling of `discreet.discovered` that does the same, the weaker one first."""
+_SPELLINGS = {"trim": ["trim"], FOLD: ["fold", "trim"]}
+"""The functions that are tried, by the spelling of `discreet.discovered` that does the same, the weaker one first."""
 
 _MOST_MEMBERS = 1000
 """Maximum number of members of a list of groups to which other spellings are compared."""
@@ -84,15 +85,15 @@ def find_values(opened: Opened, rows: Any, column: str) -> Loss:
 def find_groups(opened: Opened, rows: Any, split: GroupSplit) -> list[Loss]:
     """Return the loss of rows by each group column: a period that cannot be read, or a value outside of its list."""
     found = []
-    for (by, strangers), members in zip(split.groups.find_strangers(rows), split.groups.list_texts(), strict=True):
+    for (by, strangers), part in zip(split.groups.find_strangers(rows), split.groups.parts, strict=True):
         outside, dates = fetch_counts(opened, strangers, n=strangers.count())["n"], 0
         if isinstance(by, PeriodColumn) and opened.holds_text(by.column):
             found.append(find_dates(opened, rows, by.column, is_moment=True))
             dates = found[-1].rows
         remedies = suggest_decoding(opened, strangers.select(value=strangers[by.column]), outside)
-        if not remedies and members is not None and outside and len(members) <= _MOST_MEMBERS:
+        if not remedies and part.kind == "string" and outside and len(part.members) <= _MOST_MEMBERS:
             texts = strangers.select(value=read_cell(opened.dialect, strangers[by.column], "string"))
-            remedies = _respell_groups(opened, texts, by.spelling, members)
+            remedies = _respell_groups(opened, texts, by.spelling, part)
         every = fetch_counts(opened, rows, n=rows.count())["n"]
         found.append(Loss("group", by.spelling, outside - dates, every, remedies))
     return found
@@ -106,14 +107,16 @@ def suggest_decoding(opened: Opened, texts: Any, rows: int) -> Remedies:
     return ({"encoding": "utf-8"},) if twice and 2 * twice > rows else ()
 
 
-def list_spellings(dialect: Dialect) -> dict[str, str]:
-    """Return the expressions of `_SPELLINGS` that the engine can compute."""
+def list_spellings(dialect: Dialect) -> dict[str, list[str]]:
+    """Return the functions of `_SPELLINGS` that the engine can compute."""
     known = {"trim": dialect.trim is not None, FOLD: dialect.fold is not None and dialect.trim is not None}
-    return {rule: form for rule, form in _SPELLINGS.items() if known[rule] and dialect.clean_text is not None}
+    return {rule: each for rule, each in _SPELLINGS.items() if known[rule] and dialect.clean_text is not None}
 
 
-def respell_items(item: str, listed: str, label: str | None, file: Location | None, form: str) -> dict[str, str]:
-    """Return the arguments that spell the items of the events by a form of `_SPELLINGS`.
+def respell_items(
+    item: str, listed: str, label: str | None, file: Location | None, functions: list[str]
+) -> dict[str, str]:
+    """Return the arguments that spell the items of the events by functions of `_SPELLINGS`.
 
     Parameters
     ----------
@@ -126,25 +129,26 @@ def respell_items(item: str, listed: str, label: str | None, file: Location | No
     file
         The file of the list, None if it is in none.
     """
-    remedy = {"item": apply_to(form, item)}
+    remedy = {"item": apply_to(functions, item)}
     if listed and file is not None:
-        remedy["domain"] = f"{redact_url(file.paths[0].text)}:{apply_to(form, listed)}"
+        remedy["domain"] = f"{redact_url(file.paths[0].text)}:{apply_to(functions, listed)}"
         # Items are shown as the list spells them.
-        remedy |= {} if label is not None else {"label": listed}
-    return remedy
+        remedy |= {} if label is not None or "(" in listed else {"label": listed}
+    return {name: text for name, text in remedy.items() if text != item or name != "item"}
 
 
-def _respell_groups(opened: Opened, texts: Any, spelling: str, members: list[str]) -> Remedies:
+def _respell_groups(opened: Opened, texts: Any, spelling: str, part: NumberedMembers) -> Remedies:
     """Return the expression by which most texts are members of a public list, and that for a list in a file."""
-    dialect, most, remedy = opened.dialect, 0, dict[str, str]()
-    for rule, form in list_spellings(dialect).items():
+    dialect, most, remedy, members = opened.dialect, 0, dict[str, str](), part.members
+    for rule, functions in list_spellings(dialect).items():
         alike = {(fold_case(member) if rule == FOLD else member).strip(" ") for member in members}
         is_member = unify_spellings(dialect, texts.value, rule).isin(sorted(alike))
         rows = fetch_counts(opened, texts, n=count_if(is_member))["n"]
         if rows > most and len(alike) == len(members):
-            most, remedy = rows, {"by": apply_to(form, spelling)}
-            if alike != set(members):
-                remedy["groups"] = f"FILE:{apply_to(form, spelling)}"
+            most, by, (file, column) = rows, apply_to(functions, spelling), part.place
+            remedy = {} if by == spelling else {"by": by}
+            if alike != set(members) and file:
+                remedy["groups"] = f"{file}:{apply_to(functions, column)}"
     return (remedy,) if remedy else ()
 
 

@@ -5,6 +5,7 @@ The report shows private rows: do not publish it. `Check` holds the findings, pr
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -24,10 +25,10 @@ _PAGE = (
 )
 _BARS = (
     "<table><tr><th>left out, by cause</th><th>share</th><th></th><th>rows</th><th>mended by</th></tr>"
-    "{% for each in lost %}<tr><td>{{ each.title }}</td><td>{{ each.share }}</td>"
+    "{% for each, remedy in lost %}<tr><td>{{ each.title }}</td><td>{{ each.share }}</td>"
     # Browsers colour a meter by the distance from its optimum: few rows left out are green, most of them red.
     '<td><meter min="0" max="1" low="0.05" high="0.5" optimum="0" value="{{ each.rows / each.of }}">{{ each.share }}'
-    "</meter></td><td>{{ '{:,} of {:,}'.format(each.rows, each.of) }}</td><td>{{ each.remedy }}</td></tr>{% endfor %}"
+    "</meter></td><td>{{ '{:,} of {:,}'.format(each.rows, each.of) }}</td><td>{{ remedy }}</td></tr>{% endfor %}"
     "</table>"
 )
 """The table of the causes; a row may have several, so that shares need not add up to all rows left out."""
@@ -99,10 +100,14 @@ class Loss:
         """The share of the rows as a text, such as "48.5%"."""
         return f"{100 * self.rows / self.of:.1f}%"
 
-    @property
-    def remedy(self) -> str:
-        """The arguments that mend it as Python spells them, "" if there are none."""
-        return " or ".join(", ".join(f"{name}={value!r}" for name, value in each.items()) for each in self.remedies)
+    def spell_remedy(self, as_options: bool) -> str:
+        """Return the arguments that mend it as Python or a shell spells them, "" if there are none."""
+        if not as_options:
+            return " or ".join(", ".join(f"{name}={value!r}" for name, value in each.items()) for each in self.remedies)
+        return " or ".join(
+            " ".join(f"--{name.replace('_', '-')} {shlex.quote(value)}" for name, value in each.items())
+            for each in self.remedies
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -144,6 +149,8 @@ class Check:
         Rows read, and rows of these that `where` keeps; the other fields are about the rows kept.
     has_where
         True if the source has a condition; not in the JSON.
+    as_options
+        True to spell the arguments that mend a loss as options of the command line; not in the JSON.
     rows_unreadable
         Rows of a text file whose user or item is not valid text, most often because of another encoding.
     users
@@ -205,6 +212,7 @@ class Check:
     where_values: dict[str, list[Frequent]] = field(default_factory=dict)
     groups: GroupCheck | None = None
     has_where: bool = False
+    as_options: bool = False
 
     @property
     def is_noise(self) -> bool:
@@ -219,11 +227,12 @@ class Check:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the check as JSON values."""
-        found = {name: value for name, value in asdict(self).items() if name != "has_where"}
+        found = {name: value for name, value in asdict(self).items() if name not in ("has_where", "as_options")}
         return {"private": False, **found, "is_noise": self.is_noise, "advice": self.advice}
 
     def _repr_html_(self) -> str:
-        body = render_html(_BARS, lost=self.lost) if self.lost else ""
+        lost = [(each, each.spell_remedy(self.as_options)) for each in self.lost]
+        body = render_html(_BARS, lost=lost) if lost else ""
         return make_html_view(f"{WARNING}.", body, self.advice or [_FINE])
 
     def __str__(self) -> str:
@@ -252,7 +261,9 @@ class Check:
         table = [(name, f"{figure:,}") for name, figure in figures.items() if figure is not None]
         lines = [f"{WARNING}.", *(f"  {line}" for line in align_columns(table, numbers=True))]
         if self.lost:
-            causes = [(each.title, f"{each.rows:,}", each.share, each.remedy) for each in self.lost]
+            causes = [
+                (each.title, f"{each.rows:,}", each.share, each.spell_remedy(self.as_options)) for each in self.lost
+            ]
             lines += ["Left out, by cause (a row may have several):"]
             lines += [f"  {line}".rstrip() for line in align_columns(causes)]
         if self.outside:
@@ -302,7 +313,9 @@ def _advise(check: Check) -> Iterator[str]:
     if check.rows_without_value:
         lost = f"{_share(check.rows_without_value, check.rows_kept)} have no number as value and are dropped"
         yield lost + "".join(
-            f": {each.remedy} reads them" for each in check.lost if each.cause == "value" and each.remedies
+            f": {each.spell_remedy(check.as_options)} reads them"
+            for each in check.lost
+            if each.cause == "value" and each.remedies
         )
     if check.rows_of_other_kind:
         lost = _share(check.rows_of_other_kind, check.rows_kept)
@@ -316,7 +329,8 @@ def _advise(check: Check) -> Iterator[str]:
         )
     elif check.rows_near:
         first = check.near[0]
-        respelled = next((each.remedy for each in check.lost if any("item" in one for one in each.remedies)), "")
+        spelled = [each for each in check.lost if any({"item", "domain"} & one.keys() for one in each.remedies)]
+        respelled = spelled[0].spell_remedy(check.as_options) if spelled else ""
         yield (
             f"{_count_rows(check.rows_near)} would be inside the domain if case and spaces were ignored, such as "
             f"{_show(first.found)}, which the domain has as {_show(first.listed)}: "
@@ -348,10 +362,11 @@ def _advise(check: Check) -> Iterator[str]:
         )
     for each in check.lost:
         if each.cause == "date":
-            mended = f": {each.remedy} reads them" if each.remedies else ": date_format says how they are spelled"
+            mended = "date_format says how they are spelled"
+            mended = f"{each.spell_remedy(check.as_options)} reads them" if each.remedies else mended
             yield (
                 f"{_share(each.rows, each.of)} have a date in {_show(each.column)} that is not read, and is missing to "
-                f"a condition, a period or a domain of dates{mended}"
+                f"a condition, a period or a domain of dates: {mended}"
             )
     groups = check.groups
     if groups is None:

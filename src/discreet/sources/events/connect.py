@@ -32,7 +32,9 @@ from discreet.sources.events.location import (
 
 if TYPE_CHECKING:
     from discreet.sources.events.csv_files import CsvRows
+    from discreet.sources.events.domain import ListNames
     from discreet.sources.events.frames import FrameColumn
+    from discreet.sources.events.row_expressions import RowExpression
 
 
 _REFUSALS = (
@@ -78,6 +80,8 @@ class Opened:
         The functions that `close` calls, last one first.
     table, derive
         The table with a column for each row expression, and the function that adds these columns; None without them.
+    expressions
+        The row expressions by the names of their columns.
     notes
         How these expressions read columns without a declared type.
     """
@@ -94,6 +98,7 @@ class Opened:
     cleanup: list[Callable[[], None]] = field(default_factory=list)
     table: Any = field(init=False)
     derive: Callable[[Any], Any] | None = None
+    expressions: Mapping[str, RowExpression] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -128,6 +133,23 @@ class Opened:
     def holds_text(self, column: str) -> bool:
         """Return True if a column has no declared type, or is declared as text."""
         return column in self.undeclared or bool(self.table[column].type().is_string())
+
+    def doubt_spelling(self, column: str, names: ListNames, members: Any, place: tuple[str, str] = ("", "")) -> None:
+        """Add a warning if a column is a row expression that can never equal members of its public list.
+
+        Parameters
+        ----------
+        column
+            The column of the events.
+        names, members
+            The list, as an Arrow array.
+        place
+            The file that holds the list, and its column.
+        """
+        made = self.expressions.get(column)
+        if made is not None and str(members.type) == "string":
+            doubt = made.describe_misspelt(names, members.to_pylist(), *place)
+            self.doubts += [doubt] if doubt else []
 
     def check_formats(self, columns: Collection[str]) -> None:
         """Raise if formats were given, and none of the columns that are used can hold text on this engine."""

@@ -16,7 +16,7 @@ from datetime import date, datetime
 from functools import reduce
 from typing import Any, NoReturn
 
-from discreet.errors import InvalidTypeError, InvalidValueError, choices, quote, suggestion
+from discreet.errors import InvalidTypeError, InvalidValueError, choices, quote, redact_url, suggestion
 from discreet.labels import is_column, unwrap_label
 from discreet.sources.events.cells import LARGEST_EXACT, read_cell
 from discreet.sources.events.connect import Opened, is_frame, open_named_table, open_table
@@ -85,6 +85,7 @@ def open_listed_domain(given: Any, label: str | None, item: str, events: Opened,
         import pyarrow as pa
 
         items, own = read_list(given, DOMAIN)
+        events.doubt_spelling(item, DOMAIN, items)
         return ListedDomain(events.adopt(pa.table({"item": items})), own, len(items), False)
     location = given if isinstance(given, Location) else None
     column = None if location is None else location.column
@@ -118,6 +119,9 @@ def open_listed_domain(given: Any, label: str | None, item: str, events: Opened,
         table, own = convert_kind(opened.table.select(**shown), "item", opened, events, kind, DOMAIN)
         _check_rows(table, opened, label is not None)
         d = int(ask(opened.engine, "counting the domain", table.count().to_pyarrow).as_py())
+        if item in events.expressions and own == "string":
+            listed = ask(opened.engine, "reading the domain", table["item"].to_pyarrow)
+            events.doubt_spelling(item, DOMAIN, listed, name_place(location, found))
         if opened.table.get_backend() is not events.table.get_backend():
             rows = ask(opened.engine, "reading the domain", table.to_pyarrow)
             opened.close()
@@ -126,6 +130,16 @@ def open_listed_domain(given: Any, label: str | None, item: str, events: Opened,
     except BaseException:
         opened.close()
         raise
+
+
+def name_place(location: Location | None, found: str) -> tuple[str, str]:
+    """Return the file of a public list and its column, as the caller spelled them; empty texts for a list in no file.
+
+    `found` is the column if the caller named none.
+    """
+    if location is None or not location.paths:
+        return "", ""
+    return redact_url(location.paths[0].text), location.column or found
 
 
 def unwrap_categories(given: Any, argument: str) -> Any:

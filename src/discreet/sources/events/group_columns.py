@@ -10,7 +10,7 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from discreet.sources.events.domain import (
     holds_long_numbers,
     is_list,
     kind_of_type,
+    name_place,
     read_list,
     read_values,
     refuse_repetition,
@@ -166,6 +167,8 @@ class NumberedMembers:
         Returns the value of each row of the events that is looked up in the table. It cannot fail on a row.
     match
         Returns the conditions that join this value to the table. At most one row of the table meets them.
+    place
+        The file of the list and its column; empty texts for a list in no file.
     """
 
     members: list[Any]
@@ -173,6 +176,7 @@ class NumberedMembers:
     table: Any
     read: Callable[[Any], Any]
     match: Callable[[Any], list[Any]]
+    place: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True)
@@ -231,17 +235,22 @@ def read_members(given: Any, column: GroupColumn, opened: Opened) -> NumberedMem
             f"groups must be a list, a table or a file with its column, not {quote(path)}: pass a list, [{path!r}]"
         )
     if is_list(given):
-        members, kind = read_list(given, GROUPS)
+        (members, kind), place = read_list(given, GROUPS), ("", "")
     else:
-        ((members, kind),) = read_table(given, [column], opened)
+        ((members, kind, place),) = read_table(given, [column], opened)
         if len(members.unique()) < len(members):
             refuse_repetition(GROUPS)
     check_number(len(members))
-    return column.number_members(members, kind, opened, shows=is_list(given) and not is_column(given))
+    opened.doubt_spelling(column.column, GROUPS, members, place)
+    shows = is_list(given) and not is_column(given)
+    return replace(column.number_members(members, kind, opened, shows), place=place)
 
 
-def read_table(given: Any, columns: Sequence[GroupColumn], opened: Opened) -> list[tuple[Any, str]]:
-    """Return the columns of a public table and their kinds, in the order of the rows if they have one, else sorted."""
+def read_table(given: Any, columns: Sequence[GroupColumn], opened: Opened) -> list[tuple[Any, str, tuple[str, str]]]:
+    """Return the columns of a public table, in the order of the rows if they have one, else sorted.
+
+    Each comes with its kind, and with the file and the column of the list.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -283,11 +292,14 @@ def read_table(given: Any, columns: Sequence[GroupColumn], opened: Opened) -> li
         fields = [field.with_type(pa.uint8()) if pa.types.is_boolean(field.type) else field for field in rows.schema]
         keys = [(name, "ascending") for name in rows.column_names]
         rows = rows.take(pc.sort_indices(rows.cast(pa.schema(fields)), keys))
-    return list(zip((column.combine_chunks() for column in rows.columns), kinds, strict=True))
+    # A file of combinations is named without a column.
+    file = given if isinstance(given, Location) and len(columns) == 1 else None
+    places = [name_place(file, column) for column in found.values()]
+    return list(zip((column.combine_chunks() for column in rows.columns), kinds, places, strict=True))
 
 
-def read_tuples(given: Any, columns: Sequence[GroupColumn]) -> list[tuple[Any, str]]:
-    """Return the columns of a public list of tuples, each with its kind."""
+def read_tuples(given: Any, columns: Sequence[GroupColumn]) -> list[tuple[Any, str, tuple[str, str]]]:
+    """Return the columns of a public list of tuples as `read_table` does."""
     raw = given.tolist() if hasattr(given, "tolist") else list(given)
     check_number(len(raw))
     check_presence(GROUPS, len(raw), 0)
@@ -297,7 +309,8 @@ def read_tuples(given: Any, columns: Sequence[GroupColumn]) -> list[tuple[Any, s
             raise InvalidTypeError(
                 f"groups must hold tuples of {len(columns)} values, one for each of {_name_all(columns)}{seen}"
             )
-    return [read_values([unwrap_label(each[index]) for each in raw], GROUPS) for index in range(len(columns))]
+    listed = ([unwrap_label(each[index]) for each in raw] for index in range(len(columns)))
+    return [(*read_values(values, GROUPS), ("", "")) for values in listed]
 
 
 def check_number(number: int) -> None:

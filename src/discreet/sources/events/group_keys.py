@@ -67,13 +67,15 @@ class GroupKeys:
         The columns of the events that decide the group of a row.
     by
         The group columns, one for each part of a group.
+    parts
+        The list of each group column.
     """
 
     keys: tuple[Any, ...]
     names: tuple[str, ...]
     columns: list[str]
     by: tuple[GroupColumn, ...]
-    _parts: list[NumberedMembers]
+    parts: list[NumberedMembers]
     _combinations: Any = None
 
     def add_ordinals(self, table: Any, **kept: Any) -> Any:
@@ -89,15 +91,15 @@ class GroupKeys:
         if not kept and ORDINAL in table.columns:
             raise InvalidValueError(f"table must not have a column called {ORDINAL} where all of its columns are kept")
         kept = kept or {name: table[name] for name in table.columns}
-        own = {_find_unused_name(f"key{index}", kept): part for index, part in enumerate(self._parts)}
+        own = {_find_unused_name(f"key{index}", kept): part for index, part in enumerate(self.parts)}
         rows = table.select(**kept, **{name: part.read(table) for name, part in own.items()})
         joined = rows
         for name, part in own.items():
             joined = joined.inner_join(part.table, part.match(rows[name]))
-        numbers, listed = [part.table.number for part in self._parts], self._combinations
+        numbers, listed = [part.table.number for part in self.parts], self._combinations
         if listed is None:
             ordinal = numbers[0]
-            for part, number in zip(self._parts[1:], numbers[1:], strict=True):
+            for part, number in zip(self.parts[1:], numbers[1:], strict=True):
                 ordinal = ordinal * len(part.members) + number
         else:
             places = [listed[f"place{index}"] == number for index, number in enumerate(numbers)]
@@ -106,18 +108,14 @@ class GroupKeys:
 
     def find_strangers(self, table: Any) -> Iterator[tuple[GroupColumn, Any]]:
         """Yield each group column with the rows whose value there is no member of its list."""
-        for by, part in zip(self.by, self._parts, strict=True):
+        for by, part in zip(self.by, self.parts, strict=True):
             name = _find_unused_name("key", table.columns)
             keyed = table.mutate(**{name: part.read(table)})
             yield by, keyed.anti_join(part.table, part.match(keyed[name]))
 
-    def list_texts(self) -> list[list[str] | None]:
-        """Return the members of each list of texts, and None for each list of another kind."""
-        return [part.members if part.kind == "string" else None for part in self._parts]
-
     def list_kinds(self) -> list[tuple[str, str]]:
         """Return each group column of the events with the kind that it is read as."""
-        return [(by.column, part.kind) for by, part in zip(self.by, self._parts, strict=True)]
+        return [(by.column, part.kind) for by, part in zip(self.by, self.parts, strict=True)]
 
     def description(self) -> dict[str, Any]:
         """Return the public description of the groups as JSON values."""
@@ -253,8 +251,9 @@ def open_group_keys(columns: tuple[GroupColumn, ...], groups: Any, opened: Opene
         lists = read_tuples(groups, columns) if is_list(groups) else read_table(groups, columns, opened)
         shows = is_list(groups) and not is_column(groups)
         parts, places = [], []
-        for (values, kind), column in zip(lists, columns, strict=True):
+        for (values, kind, place), column in zip(lists, columns, strict=True):
             encoded = values.dictionary_encode()
+            opened.doubt_spelling(column.column, GROUPS, encoded.dictionary, place)
             parts.append(column.number_members(encoded.dictionary, kind, opened, shows))
             places.append(encoded.indices.to_pylist())
         rows = list(zip(*places, strict=True))

@@ -272,6 +272,11 @@ class Location:
         """The endings of the files, with folders listed and patterns taken as they are."""
         return {file.ending for path in self.paths for file in (path.files if os.path.isdir(path.text) else [path])}
 
+    @property
+    def is_several(self) -> bool:
+        """True if the location can stand for several files, regardless of their number."""
+        return len(self.paths) > 1 or any(path.is_several for path in self.paths)
+
     def find_files(self, argument: str) -> FoundFiles:
         """Return the files, or raise unless all are of one kind and can be read; `argument` is the name in messages."""
         for path in self.paths:
@@ -284,7 +289,7 @@ class Location:
             raise InvalidValueError(
                 f"{argument} must be files of one kind, and {given} are of several: name those meant"
             )
-        return FoundFiles(files, endings.pop(), given, bool(more) or first.is_several)
+        return FoundFiles(files, endings.pop(), given, self.is_several)
 
 
 def parse_table_name(given: Any) -> TableName:

@@ -116,8 +116,8 @@ def events(
     user, item
         The columns that identify the user and the item. Rows in which either is missing are dropped, and so are rows
         of items outside the domain. A text that is not the name of a column is an expression of columns in the language
-        of `where`, such as "fold(trim(dish))"; so it is for `value` and `by`. The user must not be made of a column
-        that the item or a group uses.
+        of `where`, such as "fold(trim(dish))"; so it is for `value` and `by`. In several files, and in JSON, brackets
+        make an expression. The user must not be made of a column that the item or a group uses.
     domain
         The public list of items: a list, a table, a file with its column ("movies.csv:movie_id"), a column in the
         database of the events ("connect:mart.products.id"), `discreet.integers(lo, hi)`,
@@ -246,18 +246,24 @@ def events(
     spelled = {"user": user, "item": item, **({} if value is None else {"value": value})}
     texts = [*spelled.items(), *(("by", each.column) for each in group_columns if isinstance(each, PlainColumn))]
     parsed = [each for each in (RowExpression.parse(argument, text) for argument, text in texts) if each is not None]
-    # Every name that is wanted is a column of private JSON.
+    # Keys of JSON are private, and one of several files may be one user's: no name in them makes a text an expression.
     is_json = isinstance(table, Location) and bool(table.endings & {".json", ".jsonl", ".ndjson"})
-    keys = {each.text for each in parsed if is_json and not each.may_be_key()}
-    wanted = [text for _, text in texts if isinstance(text, str) and text not in keys]
-    wanted += [column for each in parsed if not is_json or each.text in keys for column in each.columns]
-    wanted += [*(() if condition is None else condition.columns), *(each.column for each in group_columns)]
-    wanted = [column for column in wanted if column not in keys]
+    has_private_names = is_json or (isinstance(table, Location) and table.is_several)
+    by_text = {each.text for each in parsed if has_private_names and not each.may_be_name()}
+    # Every name that is wanted is a column of private JSON.
+    wanted = [text for _, text in texts if isinstance(text, str)] + [each.column for each in group_columns]
+    wanted = [text for text in wanted if text not in by_text]
+    wanted += [column for each in parsed if not has_private_names or each.text in by_text for column in each.columns]
+    wanted += () if condition is None else condition.columns
     wanted += [] if during is None else [during.column.column]
     opened = open_table(table, name, "table", wanted, csv_format, user)
     opened.list_formats, opened.formats = list_formats, formats
     try:
-        expressions = [each for each in parsed if each.is_meant(opened.table.columns)]
+        expressions = [
+            each
+            for each in parsed
+            if (each.text in by_text if has_private_names else each.is_meant(opened.table.columns))
+        ]
         made = next((each for each in expressions if each.argument == "user"), None)
         if type(table).__module__.partition(".")[0] == "ibis":
             for column in [user] if made is None else made.list_columns(opened.table.columns):
@@ -270,7 +276,7 @@ def events(
             check_user_columns(
                 made, {argument: used[argument] for argument in used if argument not in ("user", "value")}
             )
-        derived = derive_columns(opened, expressions) if expressions else {}
+        derived = derive_columns(opened, expressions, has_private_names) if expressions else {}
         group_columns = tuple(
             PlainColumn(derived[each.column], each.column)
             if isinstance(each, PlainColumn) and each.column in derived
@@ -281,7 +287,9 @@ def events(
         named = columns if during is None else {**columns, "during": during.column.column}
         for argument, column in named.items():
             if not isinstance(column, str) or column not in opened.table.columns:
-                refuse_column(argument, column, list(opened.events.columns), private=opened.is_text)
+                is_calculated = any(each.text == column for each in parsed)
+                hint = f"; an expression stands in brackets here, as ({column})" if is_calculated else ""
+                refuse_column(argument, column, list(opened.events.columns), opened.is_text, hint)
             dtype = opened.table[column].type()
             if argument == "user":
                 opened.dialect.check_column(argument, dtype)

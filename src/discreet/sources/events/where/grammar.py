@@ -151,7 +151,7 @@ def check_depth(expression: Node) -> None:
 
 
 def check_repeats(expression: Node) -> None:
-    """Raise if the overflow checks, each of which repeats its operands, need more than MOST_CASES CASEs.
+    """Raise if overflow checks and functions, which repeat their operands, need more than MOST_CASES CASEs.
 
     The CASEs are estimated from the text alone, as if every column held 64-bit integers. A count of those in the
     translated expression would depend on the types of columns, and a type may follow from private rows.
@@ -193,7 +193,13 @@ def check_repeats(expression: Node) -> None:
             literal[at] = False
             cases[at] = REPEATED * (cases[at] + 1)
     if cases[id(expression)] > MOST_CASES:
-        raise InvalidValueError("where must calculate less: checked for overflow, its arithmetic needs too many CASEs")
+        if expression.find(exp.Add, exp.Sub, exp.Mul, exp.Neg) is not None:
+            raise InvalidValueError(
+                "where must calculate less: checked for overflow, its arithmetic needs too many CASEs"
+            )
+        raise InvalidValueError(
+            "where must nest fewer casts, EXTRACTs and folds, whose SQL repeats what they are applied to"
+        )
 
 
 def is_calculated_cast(node: Node) -> bool:

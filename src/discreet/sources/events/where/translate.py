@@ -173,6 +173,20 @@ class Condition:
         """True if the text is a name alone, with dots or not."""
         return isinstance(self._root, exp.Column | exp.Dot)
 
+    def list_outer_functions(self) -> list[str]:
+        """Return the names of the outermost functions that change case and spaces alone, the last applied one first."""
+        node, found = self._root, list[str]()
+        while True:
+            name = {exp.Lower: "lower", exp.Upper: "upper", exp.Paren: ""}.get(type(node))
+            if isinstance(node, exp.Trim) and node.args.get("expression") is None:
+                name = _TRIMS[node.args.get("position")]
+            elif isinstance(node, exp.Anonymous) and node.name.lower() == "fold" and len(node.expressions) == 1:
+                name = "fold"
+            if name is None:
+                return found
+            found += [name] if name else []
+            node = node.expressions[0] if name == "fold" else node.this
+
     def translate(
         self,
         table: ir.Table,
