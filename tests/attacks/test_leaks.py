@@ -371,6 +371,19 @@ def test_a_file_without_a_header_shows_no_row(name, tmp_path):
         assert ("is not in the header of the file" in text) == (path.suffix in (".csv", ".tsv"))
 
 
+@pytest.mark.parametrize(
+    "change", [{"user": "whom"}, {"by": "month", "groups": ["a"], "each_user": "one"}, {"where": "q = 1"}]
+)
+def test_a_column_of_one_of_several_files_is_not_shown(change, tmp_path):
+    """One file may hold the rows of one user, and so its names of columns may be private."""
+    for name, more in (("all", {}), ("one", {NAME: [1], str(NUMBER): [2]})):
+        pa.parquet.write_table(pa.table({"who": [1], "what": ["a"], **more}), tmp_path / f"{name}.parquet")
+    options = {"user": "who", "item": "what", "domain": ["a", "b"], **change}
+    text = spoken(lambda: discreet.top_k(discreet.events(tmp_path, **options), 1, 1).items)
+    assert "is not in the header of the file" in text
+    assert shows(text) == []
+
+
 @dataclass(frozen=True)
 class NaiveCell:
     score: int

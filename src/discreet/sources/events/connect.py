@@ -65,7 +65,10 @@ class Opened:
     undeclared
         The columns without a declared type: each cell is read as the kind of value that it is compared with.
     is_text
-        True if the table is a text file, whose header may be a private row.
+        True if the table is a text file.
+    names_are_private
+        True if a name of a column may be private: the header of a text file may be a row, and one of several files may
+        hold the rows of one user.
     is_pandas
         True if the table is a pandas frame.
     list_formats
@@ -90,6 +93,7 @@ class Opened:
     engine: str
     undeclared: frozenset[str] = frozenset()
     is_text: bool = False
+    names_are_private: bool = False
     is_pandas: bool = False
     list_formats: Mapping[str, CsvFormat] = field(default_factory=dict)
     formats: Formats = USUAL_FORMATS
@@ -359,6 +363,7 @@ def _open_files(
 
     opened = _open_embedded(f"opening {found.given}", read)
     opened.is_text, opened.csv_rows = found.ending != ".parquet", streams
+    opened.names_are_private = opened.is_text or found.several
     return opened
 
 

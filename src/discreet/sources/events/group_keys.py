@@ -228,7 +228,7 @@ def open_group_keys(columns: tuple[GroupColumn, ...], groups: Any, opened: Opene
         if each.column not in names:
             if period := suggest_period(each.column):
                 raise InvalidValueError(f"by must be a column of the table, not {quote(each.column)}{period}")
-            refuse_column("by", each.column, names, private=opened.is_text)
+            refuse_column("by", each.column, names, private=opened.names_are_private)
     keys: Iterable[Any]
     combinations = None
     if len(columns) == 1:

@@ -150,7 +150,7 @@ def derive_columns(
         from discreet.sources.events.where.translate import Reader
 
         strange = _drop_long_numbers if opened.is_pandas else None
-        reader = Reader(table, opened.dialect, undeclared, opened.is_text, strange, is_clean=True)
+        reader = Reader(table, opened.dialect, undeclared, opened.names_are_private, strange, is_clean=True)
         with _call_it(each.argument, _QUOTES if has_private_names else ""):
             if each.error is not None:
                 raise each.error

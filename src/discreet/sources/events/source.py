@@ -289,7 +289,7 @@ def events(
             if not isinstance(column, str) or column not in opened.table.columns:
                 is_calculated = any(each.text == column for each in parsed)
                 hint = f"; an expression stands in brackets here, as ({column})" if is_calculated else ""
-                refuse_column(argument, column, list(opened.events.columns), opened.is_text, hint)
+                refuse_column(argument, column, list(opened.events.columns), opened.names_are_private, hint)
             dtype = opened.table[column].type()
             if argument == "user":
                 opened.dialect.check_column(argument, dtype)

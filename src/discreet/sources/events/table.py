@@ -239,7 +239,9 @@ class EventTable(AnySource, ABC):
         where, opened, period = self._where, self._opened, self._question.during
         table = table if period is None else period.keep(table, opened)
         if where is not None:
-            translation = where.translate(table, opened.dialect, undeclared=opened.undeclared, is_text=opened.is_text)
+            translation = where.translate(
+                table, opened.dialect, undeclared=opened.undeclared, names_are_private=opened.names_are_private
+            )
             self._notes = [] if translation.note is None else [translation.note]
             table = table.filter(translation.expression)
         return table if opened.derive is None else opened.derive(table)

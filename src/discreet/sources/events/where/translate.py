@@ -193,7 +193,7 @@ class Condition:
         dialect: Dialect = DUCKDB,
         *,
         undeclared: Collection[str] = (),
-        is_text: bool = False,
+        names_are_private: bool = False,
     ) -> Translation:
         """Translate the condition for a table.
 
@@ -207,8 +207,8 @@ class Condition:
             The columns whose type is not declared, such as those of a CSV file. They hold text; beside a number, a
             date, a timestamp or TRUE the text is read as such, and in arithmetic as an integer, and is NULL in rows
             where it is none.
-        is_text
-            True if the names of columns are the header of a text file, which may be private.
+        names_are_private
+            True if a name of a column may be private, as in the header of a text file.
 
         Raises
         ------
@@ -224,7 +224,7 @@ class Condition:
         >>> print(Condition.parse("won = TRUE").translate(visits, undeclared=["won"]).note)
         where reads won as true or false, because its type is not declared: no other spelling meets it
         """
-        reader = Reader(table, dialect, frozenset(undeclared), is_text)
+        reader = Reader(table, dialect, frozenset(undeclared), names_are_private)
         return Translation(self._read(reader, reader.truth), reader.comparator.describe_readings())
 
     def translate_value(self, reader: Reader) -> Value:
@@ -263,11 +263,12 @@ class Reader:
         table: ir.Table,
         dialect: Dialect,
         undeclared: frozenset[str],
-        is_text: bool,
+        names_are_private: bool,
         read_strange: Callable[[Any], Any] | None = None,
         is_clean: bool = False,
     ) -> None:
-        self.table, self.dialect, self.undeclared, self.is_text = table, dialect, undeclared, is_text
+        self.table, self.dialect, self.undeclared = table, dialect, undeclared
+        self.names_are_private = names_are_private
         self.read_strange, self.is_clean = read_strange, is_clean
         self.comparator = Comparator(dialect)
 
@@ -332,8 +333,8 @@ class Reader:
         alike = [column for column in columns if column.casefold() == name.casefold()]
         if len(alike) == 1:
             return alike[0]
-        hint = suggestion(name, columns, private=self.is_text)
-        if self.is_text:
+        hint = suggestion(name, columns, private=self.names_are_private)
+        if self.names_are_private:
             raise InvalidValueError(
                 "where must name columns of the table, and have strings in single quotes, and "
                 f"{quote(name)} is not in the header of the file{hint}"
