@@ -9,7 +9,7 @@ Events are made up by seven laws. All methods have the same epsilon and delta. E
 `make_laplace_threshold` is the library itself where it is installed, and `discreet` makes its own draws. The others are
 their formulas in plain floats. `discovery_split.py` fits the part of epsilon for discovery on the same laws.
 
-All draws but OpenDP's have a seed. It takes about five minutes on two cores.
+All draws but OpenDP's have a seed. It takes a few minutes on two cores.
 """
 
 from __future__ import annotations
