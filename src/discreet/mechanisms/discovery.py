@@ -191,7 +191,7 @@ def make_discovery(
         left = " left by the choice of a method" if choice else ""
         raise InvalidValueError(
             f"epsilon of discovered must be below {decimal(rest)}, the epsilon of the release{left}, not "
-            f"{quote(epsilon)}"
+            f"{decimal(part)}"
         )
     found = METHODS[method](part, check_delta(delta), limit, adjacency, max_groups_per_user)
     if isinstance(found, AdaptiveDiscovery):
