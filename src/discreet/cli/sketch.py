@@ -86,8 +86,8 @@ def sketch(
     The noisy scores are enough to plan a release: 'discreet plan' and the library take the file in place of scores, and
     their answers are then as private as the sketch. The ranks say nothing about which items they are.
 
-    With --discover the items need no list. The sketch has no delta; that of --delta, by default 1e-8, is for the release
-    that is planned from it, and so is --max-items-per-user.
+    With --discover the items need no list. The sketch has no delta; that of --delta, by default 1e-8, is for the
+    release that is planned from it, and so is --max-items-per-user.
     """
     from discreet.cli.events import allow_no_delta
 
