@@ -141,6 +141,15 @@ def test_first_items_are_not_taken_where_they_hide_items():
     assert find_lead(found, [["a"], ["b"]] * 100 + [["a", "b"], ["b", "a"]] * 50) > 0
 
 
+def test_items_of_a_few_busy_users_are_released():
+    users = [[f"a{i % 40}"] for i in range(4600)] + [[f"h{j}" for j in range(20)] for _ in range(400)]
+    rows = [(who, item) for who, items in enumerate(users) for item in items]
+    table = pa.table({"who": [who for who, _ in rows], "what": [item for _, item in rows]})
+    # The noise of the choice makes up for its lead once in 10^6.
+    release = discreet.top_k(open_logs(table), k=20, epsilon=6)
+    assert set(release.items) == {f"h{j}" for j in range(20)}
+
+
 def test_all_of_epsilon_is_accounted_for():
     found = AUTO.plan(50, 1)
     request = make_discovery_request(open_logs(), 50, 1, counts=1)
