@@ -32,6 +32,7 @@ PARTS = {
     "discovery": "Discovery",
     "shortfall": "Shortfall",
     "ledger": "Ledger",
+    "load": "Load of a ledger",
     "utility": "Utility",
 }
 """In the order in which they run: what is short first."""
@@ -62,7 +63,7 @@ class Row:
     @property
     def is_ratio(self) -> bool:
         """Whether it can be compared between machines."""
-        return self.unit not in {"MB", "GB", "s", "ms", "ms a group"}
+        return self.unit not in {"MB", "GB", "s", "ms", "ms a group", "releases a second"}
 
     def cells(self) -> tuple[str, str, str, str, str]:
         """Return the text that is shown of it."""

@@ -47,7 +47,7 @@ def main() -> None:
         figures = (median(max(point.lead, 0) for point in some), median(point.bound for point in some))
         print(f"{epsilon:>7}  {figures[0]:>14,.0f}  {figures[1]:>15,.0f}  {sure:>10} of {RELEASES}")
     missed = sum(point.lead > point.bound for point in points)
-    print(f"\nThe bound is missed in {missed} of {len(points)} releases.")
+    print(f"\nThe bound is missed in {missed} of {len(points)} releases. Movie {K} has {np.sort(people)[-K]:,} people.")
     if len(sys.argv) > 1:
         draw(Path(sys.argv[1]), points)
 

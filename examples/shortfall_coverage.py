@@ -10,7 +10,8 @@ the best item left out is computed from the scores. The script ends with an erro
   of a miss is above 5%, with an error of 1 in 1,000 for all rows together; or the same for the two-sided interval; or
 - a bound lies further above its value than the least q with P(noise < -q) <= 5%, computed here in another way.
 
-The last column is the probability with which a bound of one step less would hold. Nothing here is private.
+"exactly" is the probability with which a bound holds, and "step less" that of a bound of one step less. Nothing here is
+private.
 """
 
 from __future__ import annotations
@@ -32,6 +33,11 @@ EPSILONS = {"0.01": "0.03", "0.05": "0.1", "2": "0.5"}
 """The epsilon of the shortfall, and that of the selection beside it."""
 
 DRAWS, ALPHA = 10_000, 0.001
+
+HEADINGS = (
+    "shortfall", "scores", "true shortfall, mean", "bound above value",
+    "interval holds", "bound holds", "exactly", "step less",
+)  # fmt: skip
 
 
 def make_shapes() -> dict[str, list[int]]:
@@ -124,15 +130,12 @@ def main() -> None:
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else DRAWS
     rows = len(EPSILONS) * len(make_shapes())
     print(f"The top {K} of {D}, {draws:,} releases a row.\n")
-    print(
-        "| shortfall | scores | true shortfall, mean | bound above value | bound holds | interval holds | step less |"
-    )
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    print(f"| {' | '.join(HEADINGS)} |\n|{' --- |' * len(HEADINGS)}")
     for row in draw_rows(draws):
         row.check(rows)
         rate, wide = float(row.cost), max(row.widths)
-        less = 1.0 - exp(-rate * wide) / (1.0 + exp(-rate))
-        shares = [1.0 - row.missed / draws, 1.0 - row.missed_two_sided / draws, less]
+        exactly, less = (1.0 - exp(-rate * steps) / (1.0 + exp(-rate)) for steps in (wide + 1, wide))
+        shares = [1.0 - row.missed_two_sided / draws, 1.0 - row.missed / draws, exactly, less]
         told = [row.cost, row.shape, f"{row.lead:.1f}", str(wide), *(f"{share:.2%}" for share in shares)]
         print(f"| {' | '.join(told)} |", flush=True)
     print(

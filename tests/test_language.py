@@ -6,6 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 from string import Formatter
 
+import pyarrow as pa
 import pytest
 
 import discreet
@@ -38,13 +39,14 @@ def find_asked():
     asked |= {f"limit.{limit.name}.{part}" for limit in LIMITS for part in ("heading", "sentence")}
     asked |= {f"{part}.{every}" for part in ("seen", "every", "renews", "span", "years") for every in RENEWALS}
     asked |= {f"seen.{name}" for name in ("list", "lists", "curve")}
-    asked |= {f"statement.{name}" for name in ("who", "others", "version", "pad_to", "source")}
+    asked |= {f"statement.{name}" for name in ("who", "others", "version", "pad_to", "source", "rows")}
+    asked |= {f"noise.{kind}" for kind in ("counts", "scale", "unknown", "curve")}
     return asked
 
 
 def test_all_languages_have_the_same_texts_with_the_same_fields():
     catalogues = [read_catalogue(code) for code in LANGUAGES]
-    assert len(catalogues) == len(list((SOURCE / "texts").glob("*.toml"))) == 2
+    assert len(catalogues) == len(list((SOURCE / "language").glob("*.toml"))) == 2
     english, german = catalogues
     assert english.keys() == german.keys()
     for key, text in english.items():
@@ -52,6 +54,36 @@ def test_all_languages_have_the_same_texts_with_the_same_fields():
         assert fields(text) == fields(german[key]), key
         # An empty text is one that no statement shows.
         assert [bool(form) for form in forms(text)] == [bool(form) for form in forms(german[key])], key
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_every_text_with_a_count_has_a_form_for_one(code):
+    texts = read_catalogue(code).items()
+    assert [key for key, text in texts if isinstance(text, str) and "{count}" in text] == []
+    assert [key for key, text in texts if isinstance(text, dict) and "count" not in fields(text)] == []
+
+
+def test_one_is_singular():
+    rows = pa.table({"who": list(range(90)), "what": ["a"] * 90, "land": ["x"] * 90})
+    terms = discreet.discovered("1e-6", 1, method="gaussian")
+    by = {"by": "land", "groups": ["x", "y"], "each_user": "many"}
+    found = discreet.top_k(discreet.events(rows, user="who", item="what", domain=terms, **by), 1, 9)
+    moved = discreet.Sensitivity(down=0, up=1, items=1)
+    release = discreet.top_k({"a": 3, "b": 1}, 1, 1, sensitivity=moved)
+    sketch = discreet.sketch([9], 1, ranks=[1])
+    texts = [found.statement(), str(release), release.statement(), sketch.statement(), str(sketch)]
+    english = "\n".join(texts)
+    assert "Of each person at most 1 item in each of at most 2 groups counts for that." in english
+    assert "who adds at most 1 to at most 1 score" in english
+    assert "never down, and at most 1 score; " in english
+    assert "# Noisy score at 1 public rank of 1 item\n" in english
+    assert "Score at 1 rank of 1 item, noise" in english
+    told = "\n".join([each.statement(language="de") for each in (found, release, sketch)])
+    assert "Von jeder Person zählt dafür höchstens 1 Eintrag in jeder von höchstens 2 Gruppen." in told
+    assert "es ändert sich höchstens 1 Wert;" in told
+    assert "# Verrauschter Wert an 1 öffentlichem Rang von 1 Eintrag\n" in told
+    for plural in (r"1 items", r"1 scores", r"1 ranks", r"1 groups", r"1 Einträge", r"1 Werte", "1 Gruppen"):
+        assert not re.search(rf"(?<![\d,.]){plural}\b", english + told), plural
 
 
 def test_every_text_is_asked_for_and_every_key_that_is_asked_for_is_there():
@@ -91,7 +123,8 @@ def test_a_german_statement_has_no_english_sentence(tmp_path):
     )
     text = release.statement(ledger, source="postgresql", language="de")
     assert "| Epsilon | 0,4 (0,3 für die Auswahl, 0,05 für die Zahlen, 0,05 für die Güte der Liste) |" in text
-    assert "ist sich dessen zu höchstens 59,9\xa0% sicher, nachdem sie diese Liste gesehen hat." in text
+    assert "Eine Person, die diese Liste sieht und es vorher für 50:50 hielt, dass Sie in den Daten sind, ist" in text
+    assert "Eine Person, die alle Listen sieht, die dieses Budget in einem Jahr erlaubt, und es vorher" in text
+    assert "dessen danach zu höchstens 59,9\xa0% sicher." in text
     words = set(re.findall(r"\b[a-z]+\b", re.sub(r"`[^`]*`|Canonical\(.*?\)", "", text)))
     assert not words & {"the", "of", "is", "and", "that", "with", "a"}
-    assert "Datenschutzbudget" in text

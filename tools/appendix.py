@@ -90,7 +90,14 @@ def write_verify(page: str) -> str:
     for name, command in commands.items():
         done = subprocess.run([sys.executable, *command], check=True, stdout=subprocess.PIPE, text=True)
         page = replace_tables(page, name, printed_tables(done.stdout))
-    return page
+    return write_coverage(page)
+
+
+def write_coverage(page: str) -> str:
+    """Return the page on verification with the table of how often the bound of a shortfall holds."""
+    command = [sys.executable, str(ROOT / "examples" / "shortfall_coverage.py")]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return replace_tables(page, "coverage", done.stdout.strip())
 
 
 def write_discovery(page: str) -> str:

@@ -26,6 +26,7 @@ import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement, product, repeat
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,9 @@ def main() -> None:
     parser.add_argument("--neighbour")
     options = parser.parse_args()
     start = time.monotonic()
+    if not (Path(options.checkout) / "dp_auditorium").is_dir():
+        place = "the folder python/dp_auditorium of google/differential-privacy"
+        parser.error(f"checkout must be {place}, not {options.checkout}")
     sys.path.insert(0, options.checkout)
     os.environ |= {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"}
     logging.getLogger("tensorflow").setLevel(logging.ERROR)

@@ -8,6 +8,9 @@ How each row is counted:
 
 - A module is a file that ends in .py under src; its importers are the other modules that import it, anywhere in the
   file, or load it by a name that stands in a string. Packages are not asked for their importers.
+- An import against the layers is one of a module by another, anywhere in a file or by a name in a string, that the
+  contract of lint-imports in the revision's pyproject.toml forbids; it is listed if the contract ignores it. Imports
+  for types alone do not count, and neither do those of the package itself.
 - Lines are those of all modules, blank lines and comments included. A line of an import is one that an `import`
   statement covers, at any level of the file.
 - A loose module is a file in the package's own folder, `__init__.py` and `__main__.py` included.
@@ -41,13 +44,16 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from statistics import median, quantiles
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 WORKING_TREE = "."
@@ -111,6 +117,14 @@ class Tree:
         return ".".join(folders if last == "__init__" else [*folders, last])
 
     @cached_property
+    def contract(self) -> dict[str, Any] | None:
+        """The layers that lint-imports checks; None for a revision without them."""
+        file = self.source.parent / "pyproject.toml"
+        tools = tomllib.loads(file.read_text(encoding="utf-8"))["tool"] if file.exists() else {}
+        contracts = tools.get("importlinter", {}).get("contracts", [])
+        return next((each for each in contracts if each["type"] == "layers"), None)
+
+    @cached_property
     def functions(self) -> dict[str, list[Function]]:
         """The functions of each module, but for those that Python itself calls, such as `__init__`."""
         return {
@@ -148,6 +162,34 @@ def _imports(module: ast.Module, names: set[str]) -> set[str]:
         elif isinstance(node, ast.JoinedStr) and isinstance(node.values[0], ast.Constant):
             found |= {f"{node.values[0].value!s}{string!s}" for string in strings}
     return names & (found | {str(string) for string in strings})
+
+
+def find_upward_imports(tree: Tree, contract: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """Return the imports that a contract forbids, those that it ignores by name and all others."""
+    listed, others = list[str](), list[str]()
+    # A bar keeps the rooms of a layer apart, and a colon does not.
+    layers = [re.split("[|:]", layer) for layer in contract["layers"]]
+    levels = {
+        f"{package}.{room.strip()}": (level, "|" in contract["layers"][level])
+        for package in contract["containers"]
+        for level, rooms in enumerate(layers)
+        for room in rooms
+    }
+    for importer, module in tree.modules.items():
+        room = ".".join(importer.split(".")[:2])
+        run = [
+            node for node in module.body if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))
+        ]
+        for name in sorted(_imports(ast.Module(run, []), set(tree.modules))):
+            other = ".".join(name.split(".")[:2])
+            if room == other or not {room, other} <= levels.keys():
+                continue
+            (level, is_apart), (imported, _) = levels[room], levels[other]
+            if imported < level or (imported == level and is_apart):
+                pair = f"{importer} -> {name}"
+                is_listed = any(fnmatchcase(pair, pattern) for pattern in contract.get("ignore_imports", []))
+                (listed if is_listed else others).append(pair)
+    return listed, others
 
 
 def find_participles(tree: Tree) -> list[str]:
@@ -277,6 +319,12 @@ def measure(tree: Tree) -> list[Row]:
         ("lines of a module: median", [], f"{median(lines):g}"),
         ("lines of imports", [], f"{count_import_lines(tree) / sum(lines):.1%}"),
     ]
+    if tree.contract is not None:
+        listed, others = find_upward_imports(tree, tree.contract)
+        found = [*(f"{each} (listed)" for each in listed), *others]
+        rows.append(("imports against the layers", found, f"{len(listed)} listed, {len(others)} others"))
+    else:
+        rows.append(("imports against the layers", [], "no layers"))
     for name, title in WALKS.items():
         try:
             passed = walk(tree, name)
@@ -317,7 +365,9 @@ def checked_out(revision: str) -> Iterator[Tree]:
     if revision == WORKING_TREE:
         yield Tree(ROOT / "src")
         return
-    archive = subprocess.run(["git", "-C", str(ROOT), "archive", revision, "src"], check=True, stdout=subprocess.PIPE)
+    archive = subprocess.run(
+        ["git", "-C", str(ROOT), "archive", revision, "src", "pyproject.toml"], check=True, stdout=subprocess.PIPE
+    )
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
             files.extractall(folder, filter="data")

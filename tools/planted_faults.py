@@ -218,7 +218,8 @@ def shortfall_with_half_the_noise() -> AbstractContextManager[None]:
 def shortfall_of_rounded_scores() -> AbstractContextManager[None]:
     """Round the two scores of a lead to the grid of the verifier's sums, one by one, in place of the lead."""
 
-    def find_lead(tally: Tally, ranks: Ranks) -> Fraction:
+    def find_lead(tally: Tally, selection: Selection) -> Fraction:
+        ranks = selection.draw_ranks()
         left_out = min(set(range(tally.d)) - set(ranks.tolist()))
         first, last = (counts.round_half_up(tally.exact(rank) / GRID) for rank in (left_out, int(ranks.max())))
         return (first - last) * GRID

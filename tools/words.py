@@ -4,10 +4,10 @@
     python tools/words.py --rev 8dbb6d4    those of a revision
     python tools/words.py --pages          each page, too
 
-A word is what stands between white space and has a letter or a digit. Not counted: code between fences, comments and
-tags of HTML, tables that a script makes, and rows of a table in which most cells have no letter, because a script
-measured them. All else counts: tables of text, formulas, and the proofs. The last line leaves out the appendices, whose
-lists and tables scripts write.
+A word is what stands between white space and has a letter or a digit. Not counted: front matter, code between fences,
+comments and tags of HTML, tables that a script makes, and rows of a table in which most cells have no letter, because a
+script measured them. All else counts: tables of text, formulas, and the proofs. The last line leaves out the
+appendices, whose lists and tables scripts write.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 NO_PROSE = re.compile(
-    r"^( *)```.*?^ *```$|<!-- made by .*?<!-- end -->|<!--.*?-->|</?[a-z]+\b[^<>\n]*>", re.DOTALL | re.MULTILINE
+    r"\A---\n.*?^---$|^( *)```.*?^ *```$|<!-- (?:made by|printed by|tables:) .*?<!-- end(?: of tables)? -->|<!--.*?-->"
+    r"|</?[a-z]+\b[^<>\n]*>",
+    re.DOTALL | re.MULTILINE,
 )
 
 

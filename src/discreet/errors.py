@@ -17,6 +17,18 @@ from typing import Any, ClassVar, NoReturn
 _SCHEME = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]+:/+")
 """The scheme of a URL, in any case and with any number of slashes."""
 
+_SECRET = re.compile(
+    r"""
+    ^[\s'"<(]*[a-z][a-z0-9+.-]+:/                  # a scheme; the drive of a path has one letter
+    | ://
+    | ^(?![a-z]:[\\/]).*:.*@                        # user:password@host
+    | (password|passwd|pwd)\s*=
+    | (^|[\s?&;'"])(host|hostaddr|user|dbname)\s*=  # a connection string of libpq
+    """,
+    re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
+"""A URL or a connection string, also one that is misspelt."""
+
 _MOST_NAMED = 50
 """The number of column names that a message lists: a line that people still read."""
 
@@ -146,6 +158,15 @@ def redact_url(text: str) -> str:
     if "@" in rest[len(authority) :]:
         return f"{scheme}..."
     return f"{scheme}{authority.rpartition('@')[2]}{place[len(authority) :]}"
+
+
+def check_is_path(argument: str, text: str, allowed: str, folder: str | os.PathLike[str] = "") -> None:
+    """Raise, without the text, if it may hold a password because it looks like a URL, and is no path that exists."""
+    if _SECRET.search(text) and not os.path.exists(os.path.join(folder, text)):
+        raise InvalidValueError(
+            f"{argument} must be {allowed}, and what is given looks like another URL or a connection string; it is not "
+            "shown, as it may hold a password"
+        )
 
 
 def nearest(name: Any, columns: Sequence[str], private: bool) -> str | None:

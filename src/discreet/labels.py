@@ -12,6 +12,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
+from unicodedata import combining, normalize
 from uuid import UUID
 
 import numpy as np
@@ -115,6 +116,30 @@ def sort_key(label: Any) -> tuple[Any, ...]:
     if isinstance(label, tuple):
         return ("tuple", *(sort_key(part) for part in label))
     return (type(label).__name__, label)
+
+
+def sort_for_readers(labels: Iterable[Any]) -> list[Any]:
+    """Sort labels as a page lists them: texts by their letters without case and accents, others as `sort_labels` does.
+
+    The order depends on the labels alone. That of a release in data is by code point, which puts "Äpfel" after "Zimt".
+
+    Examples
+    --------
+    >>> sort_for_readers(["Zimt", "Äpfel", "apfel", "Öl", "Petersilie"])
+    ['apfel', 'Äpfel', 'Öl', 'Petersilie', 'Zimt']
+    """
+    return sorted(labels, key=_reading_key)
+
+
+def _reading_key(label: Any) -> tuple[Any, ...]:
+    if isinstance(label, tuple):
+        return ("tuple", *map(_reading_key, label))
+    if not isinstance(label, str):
+        return sort_key(label)
+    letters = label.casefold()
+    if not label.isascii():
+        letters = "".join(letter for letter in normalize("NFKD", letters) if not combining(letter))
+    return ("str", letters, label)
 
 
 def _is_ordered(label: Any) -> bool:

@@ -258,9 +258,14 @@ class Sensitivity:
         return f"Sensitivity(down={_literal(self.down)}, up={_literal(self.up)}{bound})"
 
     @cached_property
+    def span(self) -> Fraction:
+        """The most that the difference of two scores moves: down + up."""
+        return self.down + self.up
+
+    @cached_property
     def delta(self) -> Fraction:
         """The sensitivity of a selection, after centring."""
-        return (self.down + self.up) / 2
+        return self.span / 2
 
     def under(self, adjacency: str) -> Sensitivity:
         """Return the sensitivity between datasets that differ by one user added or removed, or by one user replaced."""
@@ -270,8 +275,7 @@ class Sensitivity:
         if adjacency == "add-remove":
             # Without the l1 of a guarantee, which holds for one mechanism and domain.
             return Sensitivity(self.down, self.up, self.items)
-        both = self.down + self.up
-        return Sensitivity(both, both, None if self.items is None else min(2 * self.items, _MAX_ITEMS))
+        return Sensitivity(self.span, self.span, None if self.items is None else min(2 * self.items, _MAX_ITEMS))
 
     @property
     def sides(self) -> Sensitivity:

@@ -5,6 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import discreet
+from discreet.release.theme import Theme
 
 SCORES = [90, 88, 85, 84, 41, 40, 38, 9, 8, 7]
 
@@ -80,12 +81,42 @@ def test_a_plan_marks_the_recommended_point_among_the_curves(plan):
     assert "NOT private" in words(figure)
 
 
+def test_the_curves_of_a_plan_have_colours_of_their_own_and_nothing_covers_them(plan):
+    figure = plan.plot()
+    [axes] = figure.axes
+    figure.draw_without_rendering()
+    colours = {line.get_label(): line.get_color() for line in axes.lines if line.get_label() in plan.curves}
+    assert len(set(colours.values())) == len(plan.curves) <= len(Theme().curves)
+    [mark] = [text for text in axes.texts if text.get_text().startswith("epsilon = ")]
+    assert mark.get_window_extent().y1 < axes.transData.transform((float(plan.epsilon), 0))[1]
+
+
 def test_a_plan_is_drawn_in_axes(plan):
-    figure = Figure()
+    figure = Figure(figsize=(9, 5))
     left, right = figure.subplots(1, 2)
     assert plan.plot(ax=right) is figure
     assert not left.lines
     assert len(right.lines) > len(plan.curves)
+    figure.draw_without_rendering()
+    assert right.get_legend().get_window_extent().x0 >= right.get_window_extent().x1
+    assert right.get_legend().get_window_extent().x1 <= figure.bbox.x1
+
+
+def test_the_heading_of_recall_says_if_it_is_a_share_or_a_probability():
+    share, chance = (
+        discreet.plan(SCORES, k=4, goal="recall", probability="0.9", share=each).plot().axes[0]
+        for each in (None, "0.75")
+    )
+    assert share.get_title(loc="left") == "RECALL: the expected share of right items"
+    assert (share.get_ylabel(), chance.get_ylabel()) == ("expected share", "probability")
+    assert chance.get_title(loc="left") == "RECALL: 0.75 of the list is right, or more"
+    titles = [discreet.utility(SCORES, 4, "0.1", **more).plot().get_suptitle() for more in (
+        {}, {"share": "0.5"}, {"mechanism": discreet.Core()},
+    )]  # fmt: skip
+    assert titles == [
+        "How likely a release is to be good, and its expected recall", "How likely a release is to be good",
+        "The expected recall of a release",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("make", [

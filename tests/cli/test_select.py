@@ -518,8 +518,8 @@ def test_a_password_is_never_printed(call, ratings, monkeypatch, args, debug):
 
 
 def test_a_password_is_not_in_a_traceback_either(call, monkeypatch):
-    def broken(url, **_):
-        raise RuntimeError(f"no answer from {url}")
+    def broken(table, **_):
+        raise RuntimeError(f"no answer from {table.database}")
 
     monkeypatch.setattr(events, "events", broken)
     monkeypatch.setenv("DISCREET_DEBUG", "1")

@@ -116,7 +116,10 @@ def test_the_task_of_airflow_retries_only_what_a_retry_can_mend(charts, monkeypa
         run_task(BLOCKS["dags/charts.py"], folder, environment, stand_ins, monkeypatch)
     is_down = ARTISTS.replace('"artists"', '"others"').replace('table = "streams/*.parquet"', GONE)
     write_charts(folder, is_down)
-    with pytest.raises(RuntimeError, match="network failed"):
+    with pytest.raises(RuntimeError, match="ended with 4, and is tried again"):
+        run_task(BLOCKS["dags/charts.py"], folder, environment, stand_ins, monkeypatch)
+    write_charts(folder, is_down + ARTISTS.replace('item = "artist"', 'item = "artisd"').replace('"artists"', '"more"'))
+    with pytest.raises(RuntimeError, match="ended with 5, and is tried again"):
         run_task(BLOCKS["dags/charts.py"], folder, environment, stand_ins, monkeypatch)
 
 

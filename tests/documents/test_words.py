@@ -55,6 +55,12 @@ def test_no_sentence_opens_with_a_relative_clause(page):
     check(page, found)
 
 
+def test_no_help_of_a_command_opens_with_a_relative_clause():
+    reference = runpy.run_path(str(DOCS / "_build" / "command_line.py"))["reference"]()
+    sentences = re.split(r"(?<=[.:?|])\s+", reference)
+    check("cli.md", [each for each in sentences if OPENINGS.match(each) and not each.endswith("?")])
+
+
 # First paragraphs.
 
 

@@ -22,6 +22,7 @@ from discreet.evidence.number_rows import SHORTFALL, NumberTask, NumberTrial, Sh
 from discreet.evidence.verify import as_report
 from discreet.evidence.visible_laws import Input, expected_law
 from discreet.exact.discrete import interval_half_width
+from discreet.mechanisms.tally import Selection
 from discreet.privacy import Sensitivity
 from discreet.release import request, shortfall
 from discreet.release.discovery_request import DiscoveryRequest
@@ -208,8 +209,8 @@ def test_a_sensitivity_of_one_side_is_found(monkeypatch, wrong):
 
 
 def test_scores_that_are_rounded_one_by_one_are_found(monkeypatch):
-    def find_lead(tally, ranks):
-        chosen = set(ranks.tolist())
+    def find_lead(tally, selection):
+        chosen = set(selection.draw_ranks().tolist())
         left_out = next(rank for rank in range(tally.d) if rank not in chosen)
         first, last = (math.floor(2 * tally.exact(rank) + Fraction(1, 2)) for rank in (left_out, max(chosen)))
         return Fraction(first - last, 2)
@@ -237,7 +238,9 @@ def test_bounds_that_are_too_narrow_or_made_of_true_scores_are_found(monkeypatch
 def test_the_last_item_of_the_list_in_place_of_the_weakest_is_found(monkeypatch):
     """The order of the draw would show in the lead of an ordered list."""
     right = shortfall.find_lead
-    monkeypatch.setattr(request, "find_lead", lambda tally, ranks: right(tally, ranks[:1]))
+    monkeypatch.setattr(
+        request, "find_lead", lambda tally, selection: right(tally, Selection(selection.draw_ranks()[:1]))
+    )
     assert "definition" in checks(ONE)
 
 
@@ -279,7 +282,7 @@ def test_faults_in_shortfalls_by_group_are_found(monkeypatch):
     monkeypatch.setattr(request, "make_shortfall_mechanism", doubled(make_shortfall_mechanism))
     assert {"shortfall", "rate"} <= checks(task)
     monkeypatch.undo()
-    monkeypatch.setattr(request, "find_lead", lambda tally, ranks: find_lead(tally, ranks) + 1)
+    monkeypatch.setattr(request, "find_lead", lambda tally, selection: find_lead(tally, selection) + 1)
     assert checks(task) == {"definition"}
 
 

@@ -160,6 +160,14 @@ def test_a_generator_with_bits_of_its_own_is_asked_for_all_of_them(base):
     assert (Entropy(Ones()).words(50) == 2**64 - 1).all()
 
 
+@pytest.mark.parametrize("k", range(1, 25))
+def test_bits_of_the_system_are_the_first_ones_of_as_few_bytes_as_have_them(k, monkeypatch):
+    for given in (b"\x80\x01\x55", b"\xff\xff\xff", b"\x07\xc2\x99"):
+        monkeypatch.setattr("os.urandom", lambda size, given=given: given[:size])
+        size = -(-k // 8)
+        assert SystemBits().getrandbits(k) == int.from_bytes(given[:size], "little") >> (8 * size - k)
+
+
 def test_seeded_bytes_are_the_bits_of_the_generator():
     whole = random.Random(3).getrandbits(64 * 40).to_bytes(8 * 40, "little")
     assert (Entropy(random.Random(3)).words(40) == np.frombuffer(whole, "<u8")).all()

@@ -32,7 +32,7 @@ def assert_between(decided, undecided, log_probabilities):
 
 @pytest.mark.parametrize("x", [Fraction(0), Fraction(1, 3), Fraction(1, 2), Fraction(3, 4), Fraction(1)])
 def test_sample_bernoulli_exp1_has_the_probability_of_exp(x):
-    decided, undecided = walk(lambda entropy: sample_bernoulli_exp1(entropy, x), 4000)
+    decided, undecided = walk(lambda entropy: sample_bernoulli_exp1(entropy, x.numerator, x.denominator), 4000)
     with precision(200):
         assert_between(decided, undecided, {True: -ball(x)})
     assert undecided < Fraction(1, 5)

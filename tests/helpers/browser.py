@@ -20,6 +20,14 @@ _FLAGS = [
 ]
 
 
+_ELSEWHERE = "Inspected target navigated or closed", "Execution context was destroyed", "Cannot find context"
+"""The answers to a script whose page gave way to another one."""
+
+
+class RefusedError(AssertionError):
+    """Chromium refused a call."""
+
+
 class Page:
     """One open page: what it complained of, what it asked the network for, and what a script in it answers."""
 
@@ -45,8 +53,15 @@ class Page:
         self._call("Emulation.setEmulatedMedia", media="print")
 
     def ask(self, script):
-        """The value of a script, as JSON can carry it."""
-        answer = self._call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        """The value of a script, as JSON can carry it; asked again while another page opens in its place."""
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                answer = self._call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+                break
+            except RefusedError as refused:
+                if not any(said in str(refused) for said in _ELSEWHERE) or time.monotonic() > deadline:
+                    raise
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
@@ -70,6 +85,11 @@ class Page:
         answer = self._call("Page.captureScreenshot", captureBeyondViewport=True)
         return base64.b64decode(answer["data"])
 
+    def print_to_pdf(self):
+        """The page as a PDF, on the paper that it asks for."""
+        answer = self._call("Page.printToPDF", preferCSSPageSize=True, paperWidth=8.27, paperHeight=11.69)
+        return base64.b64decode(answer["data"])
+
     def _call(self, method, **parameters):
         self._last += 1
         message = {"id": self._last, "method": method, "params": parameters}
@@ -78,7 +98,8 @@ class Page:
         self._write.write(json.dumps(message).encode() + b"\0")
         while (answer := self._message()).get("id") != self._last:
             self._note(answer)
-        assert "error" not in answer, answer["error"]
+        if "error" in answer:
+            raise RefusedError(answer["error"])
         return answer["result"]
 
     def _message(self):

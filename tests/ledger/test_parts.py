@@ -170,6 +170,10 @@ def test_a_part_that_is_given_back_is_gone(tmp_path):
         ({"name": " ", "epsilon": 1}, "part must have from 1 to"),
         ({"name": "a\nb", "epsilon": 1}, "part must have at most 50 characters that can be printed"),
         ({"name": "a" * 51, "epsilon": 1}, "part must have at most 50 characters"),
+        (
+            {"name": "No part ", "epsilon": 1},
+            "part must have another name than 'no part', which is the rest of the budget",
+        ),
         ({"name": "a", "epsilon": 0}, "epsilon must be above zero for a new part"),
         ({"name": "a", "epsilon": -1}, "epsilon must not be negative"),
         ({"name": "a", "epsilon": 4}, "epsilon must be at most 3, which is in no part and not spent, not 4"),
@@ -207,7 +211,7 @@ def test_a_delta_for_releases_is_of_the_part(tmp_path):
 def test_a_part_is_of_each_period_and_ends_the_period_before(tmp_path, monkeypatch):
     ledger, moments = create(tmp_path, every="year"), [datetime(2024, 6, 1, tzinfo=UTC)]
     monkeypatch.setattr(charges, "now", lambda: moments[-1])
-    monkeypatch.setattr(charges, "parse_moment", lambda given: datetime.fromisoformat(given).replace(tzinfo=UTC))
+    monkeypatch.setattr(charges, "parse_moment", lambda given, _: datetime.fromisoformat(given).replace(tzinfo=UTC))
     with ledger._store.write(1) as chain:
         # The ledger is made anew in 2024: no later record stands before the charges.
         first = ledger.account.last

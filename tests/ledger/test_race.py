@@ -36,7 +36,7 @@ def test_exactly_the_budget_is_granted(place):
 
 
 @pytest.mark.slow
-@pytest.mark.soak
+@pytest.mark.long
 @pytest.mark.parametrize("place", PLACES, indirect=True)
 def test_exactly_the_budget_is_granted_to_200_tries(place):
     assert raced(place, 8, 200, 100) == (100, 100, 200)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import discreet
-from discreet.ledger.account import zcdp_to_epsilon
+from discreet.ledger.account import summarize_budget, zcdp_to_epsilon
 
 EVENTS = pa.table({"who": list(range(90)), "what": ["a"] * 60 + ["b"] * 30})
 DELTA = Fraction(1, 10**6)
@@ -52,6 +52,22 @@ def test_the_two_parts_are_not_traded(tmp_path):
     whole = create(tmp_path / "other", delta=DELTA, release_delta=DELTA)
     assert whole.budget.conversion_delta is None
     assert ask(whole, delta=DELTA).guarantee.delta == DELTA
+
+
+@pytest.mark.parametrize("method", ["auto", "gaussian", "laplace"])
+def test_a_ledger_with_zcdp_charges_all_of_delta(tmp_path, method):
+    """A release is zCDP but for a part of delta; the conversion of the rho has its own part of the budget's delta."""
+    ledger = create(tmp_path, delta=DELTA, release_delta="6e-7")
+    terms = discreet.discovered("4e-7", 1, method=method)
+    source = discreet.events(EVENTS, user="who", item="what", domain=terms)
+    promised = discreet.top_k(source, 1, "1/2", ledger=ledger).guarantee
+    entry = ledger.history()[0]
+    assert promised.zcdp_delta == promised.delta / (2 if method == "gaussian" else 1)
+    assert (entry.zcdp, entry.delta) == (promised.zcdp, promised.delta)
+    assert (ledger.composition.rho, ledger.composition.delta) == (promised.zcdp, Fraction(4, 10**7))
+    with pytest.raises(discreet.BudgetSpentError, match="delta 4e-07 does not fit: 2e-07 of 6e-07 is left"):
+        discreet.top_k(source, 1, "1/2", ledger=ledger)
+    assert " beside delta 4e-07, " in summarize_budget(ledger)["by zCDP"]
 
 
 @pytest.mark.parametrize("terms", [{}, {"delta": DELTA}], ids=["pure", "with a delta"])

@@ -8,7 +8,7 @@ import pytest
 
 import discreet
 from discreet.errors import LedgerError
-from discreet.ledger import account, charges, store
+from discreet.ledger import charges, store
 from discreet.ledger.account import Composition
 
 SCORES = {"dune": 912_345, "alien": 877, "heat": 410, "ran": 3}
@@ -26,7 +26,6 @@ class Clock:
             def now(cls, zone=None):
                 return clock.now.astimezone(zone)
 
-        monkeypatch.setattr(account, "datetime", Set)
         monkeypatch.setattr(charges, "datetime", Set)
 
     def set(self, text):
@@ -84,7 +83,41 @@ def test_a_charge_counts_in_the_period_of_as_of_and_never_in_one_before_the_last
         release(ledger, as_of="2026-01-01")
     with pytest.raises(discreet.Error, match="as_of must be a day or a time"):
         release(ledger, as_of="soon")
+    with pytest.raises(
+        discreet.Error, match=r"not be after now, which is 2025-01-02T10:00:00Z, and is 2026-01-01T00:00"
+    ):
+        release(ledger, as_of=datetime(2026, 1, 1))
     assert len(ledger.history()) == 2
+
+
+@pytest.mark.parametrize("zone", [None, "America/New_York", "Pacific/Kiritimati"])
+@pytest.mark.parametrize("moment", ["0226-12-31", "0001-01-01", "1899-12-31", "9999-12-31T23:59-10:00"])
+def test_a_moment_that_cannot_be_read_again_is_refused(tmp_path, zone, moment):
+    ledger = discreet.Ledger.create(tmp_path / "b.db", epsilon=1, every="year", zone=zone, unit="users")
+    with pytest.raises(discreet.Error, match="as_of must be in the years 1900 to 2999, not '"):
+        release(ledger, as_of=moment)
+    release(ledger, as_of="1900-01-02")
+    assert discreet.Ledger(ledger.path).check() == 3
+
+
+def test_nothing_is_written_that_cannot_be_read_again(ledger, monkeypatch):
+    release(ledger, "0.1", request_id="one")
+    monkeypatch.setattr(charges, "stamp", lambda _: "226-12-31T00:00:00Z")
+    for _ in range(2):
+        with pytest.raises(LedgerError, match="would be damaged by its next record, which was not written"):
+            release(ledger, "0.1", request_id="two")
+    for write in (
+        lambda: ledger.reserve_part("charts", epsilon="0.1"),
+        lambda: ledger.withdraw("songs", None, "wrong"),
+    ):
+        with pytest.raises(LedgerError, match="would be damaged by its next record"):
+            write()
+    monkeypatch.undo()
+    assert discreet.Ledger(ledger.path).check() == 3
+    # A request that was refused is not remembered.
+    ledger.reserve_part("charts", epsilon="0.1")
+    release(ledger, "0.1", request_id="two")
+    assert ledger.check() == 6
 
 
 def test_as_of_needs_a_budget_that_renews(tmp_path):
@@ -184,6 +217,13 @@ def test_a_period_in_a_ledger_without_periods_is_damage(tmp_path):
     ("options", "sentence"),
     [
         ({"every": "week"}, "every must be one of year, quarter, month, or left out, not 'week'"),
+        *(
+            (
+                {"every": "year", "zone": zone},
+                f"zone must be the name of a time zone such as 'Europe/Berlin', not '{zone}'",
+            )
+            for zone in ("localtime", "Factory", "posixrules", "posix/UTC", "right/UTC", "Localtime")
+        ),
         ({"zone": "UTC"}, "zone must be left out without every"),
         ({"every": "year", "zone": "Berlin"}, "zone must be the name of a time zone such as 'Europe/Berlin'"),
     ],
@@ -259,8 +299,9 @@ def test_the_commands_take_the_renewal_and_as_of(tmp_path, monkeypatch, capsys):
         "2024-03-31T20:00",
     ]
     assert app(release_it, standalone_mode=False) == 0
-    assert discreet.Ledger("b.db").history()[0].period == "2024-Q2"
+    (entry,) = discreet.Ledger("b.db").history()
+    assert (entry.period, entry.as_of) == ("2024-Q1", "2024-03-31T11:00:00Z")  # a time of Tokyo
     assert app(release_it, standalone_mode=False) == 3
-    sketch_it = ["sketch", "scores.csv", "--epsilon", "1", "--ledger", "b.db", "--as-of", "2024-07-01"]
+    sketch_it = ["sketch", "scores.csv", "--epsilon", "1", "--ledger", "b.db", "--as-of", "2024-03-31T20:00Z"]
     assert app(sketch_it, standalone_mode=False) == 0
-    assert list(discreet.Ledger("b.db").periods) == ["2024-Q2", "2024-Q3"]
+    assert list(discreet.Ledger("b.db").periods) == ["2024-Q1", "2024-Q2"]

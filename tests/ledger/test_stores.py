@@ -4,23 +4,26 @@ Races are in test_race.py and kills in test_kills.py, for both places too.
 """
 
 import json
+import re
 import threading
 import time
 import traceback
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 import discreet
-from chart_folder import ARTISTS, fill_folder, publish, read_site
+from chart_folder import ARTISTS, fill_folder, publish, read_log, read_site
 from discreet.cli.app import app
 from discreet.errors import InternalError, LedgerError
 from discreet.exact.entropy import SystemBits
 from discreet.ledger import charges, postgres_store
 from discreet.ledger.postgres_store import PostgresTransaction
 from discreet.ledger.store import open_store
+from discreet.publish import editions, run
 from places import PLACES, put_back, run_sql
 
 SCORES = {"dune": 912_345, "alien": 877, "heat": 410}
@@ -151,6 +154,38 @@ def test_the_clock_of_one_host_ends_no_period(place, monkeypatch):
     assert len(ledger.periods) == 1
 
 
+@on_postgres
+def test_the_clock_of_one_host_makes_no_period_due(place, tmp_path, monkeypatch, capsys):
+    """Publishing, its price, a correction and what is left, on a host that is a year ahead of the server or behind."""
+    monkeypatch.chdir(tmp_path)
+    fill_folder(tmp_path, ARTISTS)
+    ledger = create(place, every="year", epsilon="0.5")
+    (tmp_path / "charts.toml").write_text((tmp_path / "charts.toml").read_text().replace("budget.db", place))
+    assert publish() == 0
+    name = ledger.history()[0].request_id
+    correct = ["publish", "correct", "charts.toml", *name.split("/"), "--reason", "wrong", "--yes"]
+    for days in (400, -400):
+
+        class Moved(datetime):
+            @classmethod
+            def now(cls, zone=None, days=days):
+                return datetime.now(zone) + timedelta(days=days)
+
+        with monkeypatch.context() as patched:
+            for module in (charges, editions):
+                patched.setattr(module, "datetime", Moved)
+            capsys.readouterr()
+            assert publish("--dry-run") == 0
+            assert f"as of {datetime.now(UTC):%Y-%m-%d}" in capsys.readouterr().out
+            assert publish() == 0
+            assert publish("--as-of", f"{datetime.now(UTC) + timedelta(days=300):%Y-%m-%d}") == 2
+            assert app([*correct, *(["--draw-again"] if days < 0 else [])], standalone_mode=False) == 0
+            assert ledger.left == discreet.Ledger(place).left < Fraction("0.5")
+        correct[-2] = "wrong again"
+    assert {entry.request_id.rpartition("/")[0] for entry in ledger.history()} == {"artists", name}
+    assert (len(ledger.history()), len(ledger.periods)) == (3, 1)
+
+
 @on_both
 def test_a_writer_is_waited_for_and_not_for_ever(place, monkeypatch):
     ledger = create(place)
@@ -189,6 +224,39 @@ def test_two_runs_of_publish_wait_for_each_other(place):
     assert told == [("waiting", {"on": "budget", "seconds": 0.1})]
     with store.lock_publishing(0, lambda *_, **__: pytest.fail("nobody has it")):
         pass
+
+
+@on_postgres
+def test_a_run_that_lost_its_lock_stops_before_it_charges(place, tmp_path, monkeypatch, capsys):
+    """The server ends the connection of the lock, and another run could begin: the first one charges nothing more."""
+    monkeypatch.chdir(tmp_path)
+    fill_folder(tmp_path, ARTISTS + ARTISTS.replace('"artists"', '"others"'))
+    ledger, open_source = create(place), run.open_chart_source
+    (tmp_path / "charts.toml").write_text((tmp_path / "charts.toml").read_text().replace("budget.db", place))
+
+    def lose(chart, period):
+        if chart.id == "others":
+            (ended,) = run_sql(
+                place,
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory' AND granted "
+                "AND objid = (SELECT 'records'::regclass::oid)",
+            )
+            assert ended == [(True,)]
+            with discreet.Ledger(place).lock_publishing(0, lambda *_, **__: pytest.fail("it is free")):
+                pass
+        return open_source(chart, period)
+
+    monkeypatch.setattr(run, "open_chart_source", lose)
+    assert publish("--as-of", "2025-11-01", "--log", "json") == 4
+    event = read_log(capsys.readouterr().out)[-1]
+    assert (event["event"], event["code"], event["exit"]) == ("error", "engine", 4)
+    assert re.search(r"the connection to the ledger '.*' broke, and with it the lock of this run", event["error"])
+    assert [entry.request_id for entry in ledger.history()] == ["artists/2025-10"]
+    assert not Path("site").exists()
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    assert publish("--as-of", "2025-11-01") == 0
+    assert [entry.request_id for entry in ledger.history()] == ["artists/2025-10", "others/2025-10"]
 
 
 @on_postgres
@@ -294,11 +362,71 @@ def test_a_user_without_the_right_charges_nothing(place, monkeypatch):
 
 def test_a_password_is_in_no_path():
     """libpq takes a "?" in a password, and the query of a URL begins with one."""
-    for end in ("", "?ledger=books"):
-        assert "hun" not in open_store(f"postgres://ada:hun?ter2@host/db{end}").path
-    for scheme in ("POSTGRES", "mysql", "postgresql+psycopg"):
-        with pytest.raises(discreet.Error, match=r"^ledger must be .+ PostgreSQL .+, not '\S+://host/db'$"):
-            open_store(f"{scheme}://ada:hunter2@host/db")
+    for password in ("hunter2", "hun?ter2", "q?ledger=hunter2", "q?ledger=hunter2&x"):
+        store = open_store(f"postgres://ada:{password}@host/db?ledger=books")
+        assert (store._key, "hunter2" in store.path) == (("public", "books"), False)
+        assert store._url == f"postgres://ada:{password}@host/db"
+    for wrong in ("p/q?ledger=hunter2@h/db", "@h/db?ledger=x?password=hunter2", "@h/db?ledger=hunter2-"):
+        with pytest.raises(discreet.Error, match="ledger must name its table") as caught:
+            open_store(f"postgres://ada:{wrong}")
+        assert "hunter2" not in str(caught.value)
+
+
+NO_PATHS = [
+    "'postgres://ada:hunter2@h/db'",
+    '"postgresql://ada:hunter2@h/db"',
+    " postgres://ada:hunter2@h/db",
+    "host=h user=ada password=hunter2 dbname=x",
+    "dbname=x user=ada PASSWORD = hunter2",
+    "jdbc:postgresql://h/db?user=a&password=hunter2",
+    "postgres:/ada:hunter2@h/db",
+    "postgres:ada:hunter2@h/db",
+    "ada:hunter2@h/db",
+    "ada:hun/hunter2@h/db",
+    "//ada:hunter2@h/db",
+    "POSTGRES://ada:hunter2@h/db",
+    "mysql://ada:hunter2@h/db",
+    "postgresql+psycopg://ada:hunter2@h/db",
+    "LEDGER=postgres://ada:hunter2@h/db",
+]
+
+
+@pytest.mark.parametrize("name", NO_PATHS)
+def test_what_is_nearly_a_url_is_refused_and_not_shown(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    fill_folder(tmp_path, ARTISTS)
+    charts = (tmp_path / "charts.toml").read_text()
+    (tmp_path / "charts.toml").write_text(charts.replace('ledger = "budget.db"', 'ledger = "${LEDGER}"'))
+    monkeypatch.setenv("LEDGER", name)
+    for attempt in (discreet.Ledger, create, release):
+        with pytest.raises(discreet.Error, match="looks like another URL or a connection string") as caught:
+            attempt(name)
+        assert "hunter2" not in "".join(traceback.format_exception(caught.value))
+    for arguments in (
+        ["budget", "show", name],
+        ["budget", "init", name, "--epsilon", "1", "--unit", "users"],
+        ["budget", "export", "budget.db", "--out", name],
+        ["publish", name],
+        ["publish", "correct", name, "artists", "2025-10", "--reason", "wrong"],
+        ["publish", "charts.toml", "--as-of", "2025-11-01"],
+        ["publish", "withdraw", "charts.toml", "artists", "2025-10", "--reason", "wrong"],
+        ["select", "scores.csv", "-k", "1", "--epsilon", "1", "--ledger", name],
+    ):
+        assert app(arguments, standalone_mode=False) == 2
+    (tmp_path / "charts.toml").write_text(charts.replace("budget.db", name.replace('"', '\\"')))
+    assert publish("--as-of", "2025-11-01") == 2
+    told = "".join(capsys.readouterr())
+    assert "hunter2" not in told
+    assert told.count("looks like another URL or a connection string") >= 8
+
+
+def test_a_file_may_have_any_name_and_a_drive_is_no_scheme(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in (r"C:\Users\ann@corp\b.db", "C:/Users/ann@corp/b.db", "ann@corp.db", "a:b.db", "user.db", "hosts.db"):
+        assert open_store(name).name
+    create("plain.db")
+    Path("plain.db").rename("ada:x@h.db")
+    assert discreet.Ledger("ada:x@h.db").check() == 1
 
 
 @on_postgres

@@ -36,6 +36,7 @@ def test_gaps_are_right_to_the_stated_error(values, data):
     upper, lower = np.array([p[0] for p in pairs]), np.array([p[1] for p in pairs])
     gaps = tally.gaps(upper, lower, Fraction(1))
     for (i, j), gap in zip(pairs, gaps, strict=True):
+        assert tally.gap(i, j) == scores[i] - scores[j]
         exact = max(scores[i] - scores[j], Fraction(0))
         beyond = to_float(exact) >= np.finfo(float).max
         assert beyond or abs(Fraction(float(gap)) - exact) <= exact / 2**50 + Fraction(1, 2**1000)

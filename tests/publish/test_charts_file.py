@@ -285,6 +285,11 @@ def test_the_page_names_the_keys_that_do_not_change_a_chart():
     [
         ("${URL}", "postgres://here/db", "postgresql"),
         ("postgres://${URL}@here/db", "me", "postgresql"),
+        ("${URL}", "mysql://here/db", "mariadb"),
+        ("mariadb://here/db", "", "mariadb"),
+        ("clickhouse://here/db", "", "clickhouse"),
+        ("datafusion://here", "", "datafusion"),
+        ("scores://here", "", "other"),
         ("${URL}", None, "other"),
     ],
 )

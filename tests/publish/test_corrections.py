@@ -48,12 +48,29 @@ def test_a_correction_is_charged_and_shown_with_both_dates(site, capsys):
     assert "after seeing this list and all that it replaced." in page
     assert "October 2025 (corrected)</a>" in after["artists.2025-11.html"].decode()
     assert "### Corrected and withdrawn" in after["statement.md"].decode()
-    assert f"- October 2025: {notice}" in after["statement.md"].decode()
+    escaped = notice.replace("<", r"\<").replace(">", r"\>")
+    assert f"- October 2025: {escaped}" in after["statement.md"].decode()
+    assert f"October 2025: {notice}".replace("<", "&lt;").replace(">", "&gt;") in after["statement.html"].decode()
+    assert f'notes: "October 2025: {notice}"' in after["statement.yaml"].decode()
     assert after["data/artists.2025-11.csv"] == before["data/artists.2025-11.csv"]
     # The same correction again is done already, as after a kill; and publishing changes nothing.
     assert change("correct") == 0
     assert publish(*NOVEMBER) == 0
     assert (len(Ledger("budget.db").history()), read_site()) == (3, after)
+
+
+def test_marks_of_markdown_in_a_reason_mean_nothing(site):
+    reason = "# ![x](//e) | `y` *z* _w_ &lt; ~~v~~ <b> \\* \n- u"
+    assert change("correct", reason=reason) == 0
+    assert change("withdraw", "2025-11", reason=reason) == 0
+    site = read_site()
+    (one, two) = re.findall("20[0-9]{2}: .*<b.*", site["statement.md"].decode().replace(r"\<", "<"))
+    for line in (one, two):
+        assert not re.search(r"(?<!\\)(\\\\)*[\[\]`*_&|~#]", line)
+    page = site["statement.html"].decode()
+    shown = reason.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\n", "\\n")
+    assert page.count(shown) == 2
+    assert site["statement.yaml"].decode().count(reason.replace("\n", "\\n")) == 2
 
 
 def test_a_correction_shows_its_price_and_a_new_wording_is_not_drawn(site, capsys):
@@ -84,6 +101,8 @@ def test_a_withdrawal_costs_nothing_and_leaves_a_notice(site, capsys):
     page = after["artists.2025-11.html"].decode()
     assert re.search(r"Withdrawn \d+ \w+ 20", page)
     assert '<section class="list"' not in page
+    # The list was out: what it says about a person was seen.
+    assert "is at most 52.5% sure of it after seeing what was published here." in page
     assert not any(f">{item}<" in page for item in items)
     rows = list(csv.reader(after["data/artists.2025-11.csv"].decode().splitlines()))
     assert (rows[0], list(json.loads(after["data/artists.2025-11.json"]))) == (["notice"], ["notice"])
@@ -96,6 +115,7 @@ def test_a_withdrawal_costs_nothing_and_leaves_a_notice(site, capsys):
     assert read_site()["data/artists.2025-11.csv"] == after["data/artists.2025-11.csv"]
     write_charts(site, ARTISTS)
     assert "- November 2025: Withdrawn" in after["statement.md"].decode()
+    assert 'notes: "November 2025: Withdrawn' in after["statement.yaml"].decode()
     assert publish(*NOVEMBER) == 0
     assert change("withdraw", "2025-11") == 0
     assert (ledger.head, read_site()) == (Ledger("budget.db").head, after)

@@ -18,8 +18,11 @@ from chart_folder import ARTISTS, HEAD, SONGS, TITLES, publish, read_log, read_s
 from discreet.cli.app import app
 from discreet.ledger.file_store import find_lock
 from discreet.ledger.ledger import Ledger
+from discreet.publish.chart_source import describe_question, name_source
 from discreet.publish.charts_file import read_charts
 from discreet.publish.site_folder import MARK
+from discreet.release.registry import entry_to_yaml, write_registry_entry
+from discreet.release.statement import make_subject, write_statement
 
 OCTOBER, NOVEMBER = ("--as-of", "2025-11-01"), ("--as-of", "2025-12-01")
 
@@ -69,6 +72,41 @@ def test_each_period_is_released_once(folder, capsys):
     later = read_site()
     assert later["songs.html"] == later["songs.2025-11.html"]
     assert later["data/songs.2025-10.json"] == site["data/songs.2025-10.json"]
+
+
+@pytest.mark.slow
+def test_a_statement_has_the_question_while_the_chart_asks_it(folder):
+    assert publish(*OCTOBER) == 0
+    songs, artists = read_site()["statement.md"].decode().split("\n## Artists")
+    assert "| condition | `seconds >= 30` |\n| period | `month(played_at) = 2025-10` |\n" in songs
+    assert "| items of a user | All items of a user count: there is no bound. |" in songs
+    # 3 counts of one group at epsilon 0.25; the intervals of the release reach as far.
+    assert "with s = 12 = L / 0.25. L = 3 is the most" in songs
+    count = max(entries()[0].release["DE"].counts, key=lambda count: count.high - count.low)
+    assert f"With 95% it is within {count.high - (count.high + count.low) // 2}." in songs or count.low == 0
+    assert "condition" not in artists
+    assert "Which rows counted" not in songs + artists
+    assert "time zones" not in songs + artists
+    write_charts(folder, SONGS.replace("seconds >= 30", "seconds >= 40"))
+    assert publish(*OCTOBER) == 0
+    edited = read_site()["statement.md"].decode()
+    assert "seconds >" not in edited
+    assert "Which rows counted" in edited
+
+
+@pytest.mark.parametrize(("zone", "told"), [("", False), ('zone = "Europe/Berlin"', True)])
+def test_a_statement_has_no_password_and_time_zones_only_with_a_zone(folder, monkeypatch, zone, told):
+    monkeypatch.setenv("PASSWORD", "sesame")
+    place = 'connect = "postgres://me:${PASSWORD}@here/db?password=open", name = "plays"'
+    write_charts(folder, ARTISTS.replace('table = "streams/*.parquet"', place) + zone)
+    (chart,) = read_charts("charts.toml").charts
+    release = discreet.top_k({"abba": 9, "bach": 5, "cure": 1}, 2, 1)
+    asked = describe_question(chart, "2025-10")
+    subject = make_subject(release, None, source=name_source(chart), question=asked)
+    text = write_statement(subject) + entry_to_yaml(write_registry_entry(subject))
+    assert not re.search("sesame|open\\b|here/db", text + repr(asked))
+    assert "month(played_at" in text
+    assert ("Days depend on the database of time zones." in text) == told
 
 
 def test_the_release_is_of_the_events_of_the_period(folder):
@@ -260,13 +298,47 @@ def test_a_year_ends_and_the_site_keeps_both(folder, capsys):
     assert (Ledger("budget.db").head, read_site()) == (head, site)
 
 
-@pytest.mark.parametrize("is_early", [False, True], ids=["site", "site of an early version"])
-def test_a_ledger_that_does_not_hold_what_the_site_shows_is_refused(folder, capsys, is_early):
+def test_a_moment_of_a_year_that_ended_is_refused_by_the_price_as_by_the_run(folder, capsys):
+    Path("budget.db").unlink()
+    Ledger.create("budget.db", epsilon=1, every="year", unit="listeners")
+    write_charts(folder, ARTISTS)
+    assert publish(*OCTOBER) == 0
+    assert publish("--as-of", "2026-01-02") == 0
+    site, head = read_site(), Ledger("budget.db").head
+    correct = ["publish", "correct", "charts.toml", "artists", "2025-10", "--reason", "wrong"]
+    late = "as_of must be in 2026 or later, the period of the last charge, not in 2025, which has ended in the ledger"
+    for option in ("--dry-run", "--yes"):
+        capsys.readouterr()
+        assert publish(*NOVEMBER, option) == 2
+        assert late in capsys.readouterr().err
+        assert app([*correct, *NOVEMBER, option], standalone_mode=False) == 2
+        assert late in capsys.readouterr().err
+        assert app([*correct, "--as-of", "2999-01-01", option], standalone_mode=False) == 2
+        assert "as_of must not be after now" in capsys.readouterr().err
+        # Nothing is due then, so that nothing is charged.
+        assert publish(*OCTOBER, option) == 0
+        assert "this run costs epsilon 0; 0.9 of 1 is left after it in 2026" in capsys.readouterr().out
+    assert (read_site(), Ledger("budget.db").head) == (site, head)
+
+
+def test_a_moment_without_an_offset_is_of_the_zone_of_the_ledger(folder, capsys):
+    Path("budget.db").unlink()
+    Ledger.create("budget.db", epsilon=1, every="year", zone="Asia/Tokyo", unit="listeners")
+    write_charts(folder, ARTISTS)
+    assert publish("--as-of", "2025-11-01") == 0  # the last of October in UTC, which the chart counts in
+    assert "as of 2025-11-01 00:00+09:00" in capsys.readouterr().out
+    assert publish("--as-of", "2025-11-01T09:00") == 0
+    entries = Ledger("budget.db").history()
+    assert [(entry.request_id, entry.as_of) for entry in entries] == [
+        ("artists/2025-09", "2025-10-31T15:00:00Z"),
+        ("artists/2025-10", "2025-11-01T00:00:00Z"),
+    ]
+
+
+def test_a_ledger_that_does_not_hold_what_the_site_shows_is_refused(folder, capsys):
     write_charts(folder, ARTISTS)
     shutil.copy("budget.db", "copy.db")
     assert publish(*OCTOBER) == 0
-    if is_early:
-        Path("site", MARK).write_text("")
     site, head = read_site(), Ledger("budget.db").head
     Ledger.create("new.db", epsilon=20, unit="listeners")
     for name in ("new.db", "copy.db"):
@@ -285,6 +357,36 @@ def test_a_ledger_that_does_not_hold_what_the_site_shows_is_refused(folder, caps
     )
     assert publish(*NOVEMBER) == 0
     assert Path("other", "index.html").exists()
+
+
+@pytest.mark.parametrize("damage", [None, b"", b"\xff\xfe", b"0" * 63, "a folder"])
+def test_a_site_whose_ledger_is_not_known_is_refused(folder, capsys, damage):
+    write_charts(folder, ARTISTS)
+    assert publish(*OCTOBER) == 0
+    mark = Path("site", MARK)
+    kept = mark.read_bytes()
+    mark.unlink()
+    if isinstance(damage, bytes):
+        mark.write_bytes(damage)
+    elif damage is not None:
+        mark.mkdir()
+    site, head = read_site(), Ledger("budget.db").head
+    Ledger.create("new.db", epsilon=20, unit="listeners")
+    charts = Path("charts.toml").read_text()
+    for name in ("new.db", "budget.db"):
+        Path("charts.toml").write_text(charts.replace("budget.db", name))
+        for option in ("--yes", "--dry-run"):
+            assert publish(*NOVEMBER, option) == 2
+            assert f"the file {MARK} of 'site' is missing or damaged: '{name}' may lack" in capsys.readouterr().err
+        assert (
+            app(["publish", "withdraw", "charts.toml", "artists", "2025-10", "--reason", "x"], standalone_mode=False)
+            == 2
+        )
+        capsys.readouterr()
+    assert (read_site(), Ledger("budget.db").head, Ledger("new.db").history()) == (site, head, [])
+    Path("site").rename("away")
+    assert publish(*OCTOBER) == 0
+    assert (Ledger("budget.db").head, Path("site", MARK).read_bytes()) == (head, kept)
 
 
 def test_all_periods_from_the_first_are_released(folder):
@@ -505,13 +607,15 @@ def test_a_rehearsal_touches_neither_data_nor_ledger(folder, capsys):
 def test_a_period_that_is_not_over_cannot_be_released(folder, capsys):
     """What it will cost may be asked."""
     soon = (datetime.now(UTC) + timedelta(minutes=10)).isoformat()
-    for moment in (soon, "2999-01-01", "9999-12-31T23:59:59-12:00"):
+    for moment in (soon, "2999-01-01", "2999-12-31T23:59:59-12:00"):
         assert publish("--as-of", moment) == 2
         assert "as_of must not be after now except with --dry-run or --dummy" in capsys.readouterr().err
     assert request_ids() == []
     assert not Path("site").exists()
     for option in ("--dry-run", "--dummy"):
         assert publish("--as-of", "2999-01-01", option) == 0
+        assert publish("--as-of", "9999-12-31T23:59:59-12:00", option) == 2
+        assert "as_of must be in the years 1900 to 2999" in capsys.readouterr().err
     assert publish("--as-of", (datetime.now(UTC) - timedelta(seconds=1)).isoformat()) == 0
 
 

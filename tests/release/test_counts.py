@@ -23,7 +23,7 @@ from discreet.errors import Error
 from discreet.exact.ball import precision
 from discreet.exact.discrete import interval_half_width
 from discreet.privacy import Sensitivity
-from discreet.release.counts import CountMechanism, l1_steps, make_count_mechanism
+from discreet.release.counts import CountMechanism, l1_steps, make_count_mechanism, round_half_up
 from discreet.release.topk import period
 from discreet.sources.events.dialects import duckdb
 from discreet.sources.events.dialects.base import Dialect
@@ -117,6 +117,14 @@ def test_intervals_hold_the_score_in_at_least_95_of_100_releases(epsilon, scores
         with precision(100):
             shorter = 1 - float(tail_probability(rate, width - 1))
         assert stats.binomtest(round(n * shorter), n, chance).pvalue < draws.ALPHA
+
+
+@pytest.mark.parametrize("step", ["1", "1/4", "3/7", "12"])
+def test_scores_are_rounded_to_the_nearest_step_half_up(step):
+    step = Fraction(step)
+    for sixths in range(-40, 41):
+        nearest = round_half_up(step * sixths / 6, step)
+        assert nearest - Fraction(1, 2) <= Fraction(sixths, 6) < nearest + Fraction(1, 2)
 
 
 def test_counts_that_cannot_be_negative_are_not():

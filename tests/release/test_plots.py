@@ -2,15 +2,19 @@
 
 import io
 import random
+import re
 import sys
+import warnings
 from fractions import Fraction
 
 import matplotlib
 import pytest
+from matplotlib import pyplot
 from matplotlib.figure import Figure
 
 import discreet
 from discreet.errors import InvalidValueError
+from discreet.release import plots, theme
 from discreet.release.plots import MOST_ITEMS, Canvas, render
 from discreet.release.theme import Theme
 
@@ -101,6 +105,37 @@ def test_labels_are_text_whatever_is_in_them(counts):
     assert "$x_1$" in svg
 
 
+def test_long_names_that_begin_alike_stay_different():
+    names = [f"{'x' * 50} {end}" for end in ("one", "two")] + [f"{'y' * 50}{i}{'z' * 50}" for i in range(12)]
+    for counts in (None, 1000):
+        release = discreet.top_k({**dict.fromkeys(names, 90), "rest": 0}, k=14, epsilon=1000, counts=counts)
+        said = [text for text in words(release.plot()) if text[:3] in ("xxx", "yyy")]
+        assert len(set(said)) == len(said) == 14
+        assert max(map(len, said)) == 40
+        assert sorted(text[-4:] for text in said if text[0] == "x") == [" one", " two"]
+
+
+def test_letters_that_no_font_has_are_told_once_without_the_letters():
+    # A hieroglyph.
+    plot = discreet.top_k({"a\U00013000b": 9, "rest": 0}, k=1, epsilon=1000, counts=1000).plot()
+    plots._warn_of_missing_letters.cache_clear()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for ending in ("svg", "png", "png", "pdf"):
+            render(plot, ending)
+    [said] = told
+    assert str(said.message).startswith("pictures have boxes in place of letters that no font here has: fonts of other")
+    assert "3000" not in str(said.message)
+
+
+def test_a_font_of_the_machine_shows_the_letters_that_ours_lacks(recwarn):
+    if theme._find_fonts() == ["sans-serif"]:
+        pytest.skip("there is no font here beside those of matplotlib: apt-get install fonts-noto-cjk")
+    plots._warn_of_missing_letters.cache_clear()
+    render(discreet.top_k({"東京": 9, "rest": 0}, k=1, epsilon=1000).plot(), "png")
+    assert not recwarn.list
+
+
 def test_an_empty_list_is_a_picture():
     release = discreet.Release([], None, 9, discreet.top_k({"a": 1, "b": 2}, 1, 1).guarantee, asked=3)
     assert "no item" in words(release.plot())
@@ -150,6 +185,35 @@ def test_axes_of_a_reader_are_drawn_in_and_anything_else_is_refused():
         release.plot(ax=3)
 
 
+@pytest.mark.parametrize("layout", [None, "constrained", "tight"])
+def test_names_and_notes_fit_into_the_half_of_a_figure(layout):
+    release = discreet.top_k(SCORES, k=12, epsilon=100, counts=1, shortfall=1)
+    figure, (left, right) = pyplot.subplots(1, 2, layout=layout)
+    release.plot(ax=right)
+    figure.draw_without_rendering()
+    pyplot.close(figure)
+    frame, half = figure.bbox, right.get_window_extent()
+    title, notes = (text.get_window_extent() for text in (right._left_title, right.xaxis.label))
+    assert "Privacy: epsilon" in right.get_xlabel()
+    for box in (title, notes):
+        assert frame.x0 <= box.x0 <= box.x1 <= half.x1 + 1
+        assert frame.y0 <= box.y0 <= box.y1 <= frame.y1
+    assert min(label.get_window_extent().x0 for label in right.get_yticklabels()) > left.get_window_extent().x1
+
+
+def test_axes_of_a_reader_look_like_ours_and_keep_a_layout_that_was_chosen():
+    figure = Figure()
+    figure.subplots_adjust(left=0.3)
+    axes = figure.subplots()
+    discreet.top_k(SCORES, k=3, epsilon=100, counts=1).plot(ax=axes, dark=True)
+    assert figure.get_layout_engine() is None
+    assert not axes.spines["top"].get_visible()
+    assert not axes.spines["right"].get_visible()
+    assert matplotlib.colors.to_hex(axes.get_facecolor()) == Theme.of(True).paper
+    for text in (axes.get_yticklabels()[0], axes._left_title):
+        assert matplotlib.colors.to_hex(text.get_color()) == Theme.of(True).ink
+
+
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_the_same_release_is_the_same_file_whatever_the_reader_has_set(ending):
     release = discreet.top_k(SCORES, k=5, epsilon=100, counts=1)
@@ -174,10 +238,19 @@ def test_a_notebook_shows_a_figure_without_pyplot():
 
 
 def test_a_release_that_is_not_private_says_so():
-    release = discreet.top_k(SCORES, k=2, epsilon=1, rng=random.Random(1))
-    assert "NOT PRIVATE" in " ".join(words(release.plot()))
-    sketch = discreet.sketch(list(SCORES.values()), epsilon=1, rng=random.Random(1))
-    assert "NOT PRIVATE" in " ".join(words(sketch.plot()))
+    rng = {"epsilon": 1, "rng": random.Random(1)}
+    groups = discreet.grouped({"a": SCORES, "b": SCORES}, each_user="one")
+    makers = discreet.top_k(SCORES, k=2, **rng), discreet.top_k(groups, k=2, **rng), discreet.sketch([9, 5, 1], **rng)
+    for made in makers:
+        figure = made.plot()
+        assert figure.get_suptitle().startswith("NOT PRIVATE: drawn with the caller's random generator\n")
+        assert figure._suptitle.get_color() == Theme().warn
+        # It promises nothing, so it has no cost.
+        assert " ".join(words(figure)).count("NOT PRIVATE") == 1
+        assert "Privacy: epsilon" not in " ".join(words(figure))
+    axes = Figure().subplots()
+    makers[0].plot(ax=axes)
+    assert axes.get_title(loc="left").startswith("NOT PRIVATE")
 
 
 def test_a_sketch_shows_its_ranks_with_intervals():
@@ -218,3 +291,26 @@ def test_pillow_can_read_the_picture():
     content = render(discreet.top_k(SCORES, k=20, epsilon=1).plot(), "png")
     height, width, _ = matplotlib.image.imread(io.BytesIO(content)).shape
     assert (width, height > 300) == (1080, True)
+
+
+def test_a_sketch_is_drawn_in_german():
+    sketch = discreet.sketch([9000, 5000, 2000, 500, 20], epsilon=10, ranks=[1, 2, 5])
+    axes = sketch.plot(language="de").axes[0]
+    assert axes.get_ylabel() == "Wert"
+    assert axes.yaxis.get_major_formatter()(5000, 0) == "5.000"
+    drawn = " ".join(text.get_text() for text in axes.figure.findobj(lambda each: hasattr(each, "get_text")))
+    assert "Werte an 3 Rängen von 5 Einträgen" in drawn
+    assert "Datenschutz: Epsilon 10 für jede Person" in drawn
+    assert "Rang" in drawn
+
+
+def test_lists_without_an_order_are_sorted_for_readers_and_data_by_code_point():
+    names = ["Öl", "Zimt", "Petersilie", "Äpfel", "apfel"]
+    release = discreet.top_k({**dict.fromkeys(names, 10**6), "Brot": 0}, k=5, epsilon=100)
+    told, stored = ["apfel", "Äpfel", "Öl", "Petersilie", "Zimt"], ["Petersilie", "Zimt", "apfel", "Äpfel", "Öl"]
+    assert str(release).splitlines()[1:6] == [f"  {name}" for name in told]
+    assert re.findall("<li>(.*?)</li>", release._repr_html_()) == told
+    drawn = [text.get_text() for text in release.plot(language="de").axes[0].texts]
+    assert [name for name in drawn if name in told] == told
+    assert release.items == list(release) == release.to_dict()["items"] == stored
+    assert release.to_frame("pyarrow")["item"].to_pylist() == stored

@@ -4,6 +4,7 @@ import json
 import random
 from dataclasses import replace
 from fractions import Fraction
+from itertools import permutations
 
 import numpy as np
 import pandas as pd
@@ -12,9 +13,13 @@ import pytest
 
 import discreet
 from discreet.errors import Error
+from discreet.evidence import definition
+from discreet.mechanisms.tally import Selection, Tally
 from discreet.privacy import Sensitivity
 from discreet.release.formats import format_csv
-from discreet.release.shortfall import AUTO_SHARE, make_shortfall_mechanism, shortfall_steps
+from discreet.release.request import Randomness, make_request
+from discreet.release.shortfall import AUTO_SHARE, find_lead, make_shortfall_mechanism, shortfall_steps
+from discreet.sources.scores import as_source
 
 FILMS = {"dune": 912, "alien": 877, "heat": 410, "solaris": 388, "stalker": 71}
 CERTAIN = 10_000
@@ -60,6 +65,32 @@ def test_the_lead_of_a_histogram_is_that_of_the_scores_not_of_the_values():
         FILMS, k=2, epsilon="1/500", mechanism=discreet.Histogram(), sensitivity=limit, shortfall=CERTAIN
     )
     assert release.shortfall.value == lead(FILMS, set(release.items))
+
+
+def test_the_lead_of_every_selection_is_that_of_the_definition():
+    """Ranks one by one, in any order, or all down to one of them and some more."""
+    scores = [Fraction(score, 2) for score in (9, 7, 7, 4, 4, 0)]
+    tally = Tally.of_runs([Fraction(9, 2), Fraction(7, 2), 2, 0], [1, 2, 2, 1])
+    for head in range(len(scores)):
+        for more in range(len(scores) - head):
+            for rest in permutations(range(head, len(scores)), more):
+                chosen = {*range(head), *rest}
+                if chosen:
+                    selection = Selection(np.array(rest, np.int64), head)
+                    assert find_lead(tally, selection) == definition.lead(scores, chosen)
+
+
+@pytest.mark.parametrize("epsilon", [CERTAIN, "1/100"])
+def test_a_subset_is_drawn_once_and_a_selection_without_one_stays_as_it_is(epsilon):
+    """The items of whole runs of equal scores are found faster than those of single ranks."""
+    scores = np.random.default_rng(1).integers(0, 1000, 400)
+    source = as_source(scores)
+    request = make_request(scores, 20, epsilon, shortfall=1)
+    drawn = request.draw_selection(source.tally(), Randomness.of(random.Random(1)))
+    assert drawn.selection.subset is None
+    assert drawn.selection.cuts_no_run is (epsilon == CERTAIN)
+    ranks = drawn.selection.draw_ranks().tolist()
+    assert drawn.lead == definition.lead(sorted(map(Fraction, scores.tolist()), reverse=True), ranks)
 
 
 @pytest.mark.parametrize("d", [50, 300_000])

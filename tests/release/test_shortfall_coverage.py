@@ -8,7 +8,7 @@ import pytest
 
 from discreet.exact.ball import ball, precision
 from discreet.privacy import Sensitivity
-from discreet.release.shortfall import ShortfallMechanism, make_shortfall_mechanism
+from discreet.release.shortfall import ShortfallMechanism, find_half_widths, make_shortfall_mechanism
 from laplace import tail_probability
 from site_pages import ROOT
 
@@ -67,3 +67,15 @@ def test_a_bound_of_one_step_less_is_rejected(script, monkeypatch):
         replace(row, widths={1}).check(1)
     with pytest.raises(SystemExit, match="above their values"):
         replace(row, missed=0).check(1)
+
+
+def test_the_appendix_has_the_table_of_the_script(script):
+    page = (ROOT / "docs" / "appendix" / "verify.md").read_text(encoding="utf-8")
+    printed = page.partition("<!-- tables: coverage -->")[2].partition("<!-- end of tables -->")[0].strip()
+    head, _, *rows = [line.strip("| ").split(" | ") for line in printed.splitlines() if line.startswith("|")]
+    assert printed.startswith(f"The top {script.K} of {script.D}, {script.DRAWS:,} releases a row.")
+    assert tuple(head) == script.HEADINGS
+    assert [row[:2] for row in rows] == [[cost, shape] for cost in COSTS for shape in SHAPES]
+    for cost, _, _, above, *_, exactly, less in rows:
+        assert int(above) == find_half_widths(Fraction(cost))[1]
+        assert float(less.rstrip("%")) < 95 <= float(exactly.rstrip("%"))

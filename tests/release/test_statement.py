@@ -14,7 +14,18 @@ import pytest
 from markdown_it import MarkdownIt
 
 import discreet
-from discreet.release.statement import DATA, LIMITS, OUTSIDE, PROMISE, SOURCES, USE, find_limits
+from discreet.release.statement import (
+    DATA,
+    LIMITS,
+    OUTSIDE,
+    PROMISE,
+    SOURCES,
+    USE,
+    Question,
+    find_limits,
+    make_subject,
+    write_statement,
+)
 
 SCORES = {"dune": 912, "alien": 877, "heat": 410}
 VISITS = {"DE": SCORES, "FR": {"dune": 20, "alien": 310, "heat": 298}}
@@ -107,6 +118,61 @@ def test_lists_of_groups_of_which_one_is_shorter_are_up_to_k():
     assert titles == {True: "# Up to 5 in each of 2 groups", False: "# Top 5 in each of 2 groups"}
 
 
+PEOPLE = pa.table({"who": list(range(3000)), "what": ["a", "b", "c"] * 1000, "paid": [1.5] * 3000})
+PUBLIC = {"user": "who", "item": "what", "domain": list("abcd")}
+
+
+@pytest.mark.parametrize(
+    ("options", "terms", "told"),
+    [
+        ({}, {"counts": "0.1"}, "with s = L / 0.1. L is .* together: 2, or less with a bound on the items of a user."),
+        ({"max_items_per_user": 1}, {"counts": "0.1", "shortfall": 1}, "with s = 10 = L / 0.1. L = 1 is the most"),
+        ({"domain": discreet.discovered("1e-6")}, {"counts": "0.1"}, "with s = 20 = L / 0.1. L = 2 is the most"),
+        (
+            {"max_items_per_user": 2, "value": "paid", "clip": (-1, 2), "resolution": "0.25"},
+            {"mechanism": discreet.Histogram()},
+            "Laplace, on every score, released or not: .* with s = 4 = L / 1. L = 4 is the most",
+        ),
+    ],
+)
+def test_the_noise_of_numbers_can_be_recomputed(options, terms, told):
+    source = discreet.events(PEOPLE, **{**PUBLIC, **options})
+    text = discreet.top_k(source, k=2, epsilon=1, **terms).statement()
+    (noise,) = re.findall(r"^\| noise of numbers \| (.*) \|$", text, re.MULTILINE)
+    assert re.search(told, noise)
+    assert "noise of numbers" not in discreet.top_k(source, k=2, epsilon=1).statement() or "mechanism" in terms
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "swap"])
+def test_no_stated_noise_is_smaller_than_that_of_the_release(adjacency):
+    """Of scores of one's own, one user moves 1 of 2 by one, or 2 under swap."""
+    moved = discreet.Sensitivity(down=0, up=1, items=1)
+    terms = {"sensitivity": moved, "adjacency": adjacency, "counts": 1, "shortfall": 1}
+    text = discreet.top_k(SCORES, 2, 1, **terms).statement()
+    assert ("s = 1 = L / 1. L = 1 is" if adjacency == "add-remove" else "s = L / 1. L is the most") in text
+    assert "together: 2, or less" in text or adjacency == "add-remove"
+
+
+def test_an_interval_of_a_known_question_is_stated():
+    """With epsilon 0.1 and one item of each user the intervals of the counts reach 30 to each side."""
+    source = discreet.events(PEOPLE, **PUBLIC, max_items_per_user=1)
+    release = discreet.top_k(source, k=2, epsilon=1, counts="0.1")
+    text = write_statement(make_subject(release, None, source="arrow", question=Question(max_items_per_user=1)))
+    (count, _) = release.counts
+    assert (count.high - count.low) // 2 == 30
+    assert "x in steps of 1: P(x) is in proportion to exp(-abs(x) / s), with s = 10 = L / 0.1." in text
+    assert "With 95% it is within 30. |" in text
+    assert "| items of a user | Of each user at most 1 item counts. |" in text
+    assert "Which rows counted" not in text
+    assert "Which rows counted" in release.statement()
+
+
+def test_a_sketch_states_its_noise():
+    sketch = discreet.sketch([9, 5, 2, 1], epsilon="0.1", ranks=[1, 4])
+    assert "with s = 20 = L / 0.1. L = 2 is the most" in sketch.statement()
+    assert f"With 95% it is within {sketch.half_width}." in sketch.statement()
+
+
 def test_found_items_have_a_delta_and_the_promise_is_about_guesses():
     text = found_release().statement()
     assert (
@@ -119,6 +185,23 @@ def test_found_items_have_a_delta_and_the_promise_is_about_guesses():
     # Found items come from events.
     assert "An engine sees the queries" in text
     assert "The list of items must be public." in discreet.top_k(SCORES, k=1, epsilon=1).statement()
+
+
+@pytest.mark.parametrize(
+    ("method", "adjacency", "delta"),
+    [("auto", "add-remove", "1e-06"), ("gaussian", "add-remove", "5e-07"), ("gaussian", "swap", "5e-07"),
+     ("laplace", "add-remove", "1e-06")],
+)  # fmt: skip
+def test_the_zcdp_of_found_items_has_a_delta_wherever_it_is_named(method, adjacency, delta):
+    rows = pa.table({"who": list(range(3000)), "what": ["a", "b", "c"] * 1000})
+    terms = discreet.discovered("1e-6", max_items_per_user=1, method=method)
+    source = discreet.events(rows, user="who", item="what", domain=terms, adjacency=adjacency)
+    release = discreet.top_k(source, k=2, epsilon=1)
+    assert re.search(f", zcdp=[^ ]+, zcdp_delta={delta}, ", repr(release.guarantee))
+    assert re.search(f"\\| zCDP \\| rho = .* of delta-approximate zCDP, with delta = {delta} \\|", release.statement())
+    told = release.registry()["deployment"]["privacy_loss"]["privacy_parameters_details"]
+    assert f"of delta-approximate zero-concentrated differential privacy with delta = {delta}. " in told
+    assert "approximate" not in discreet.top_k(SCORES, k=2, epsilon=1).statement()
 
 
 def test_a_sketch_has_a_statement_too():
@@ -197,8 +280,8 @@ def test_only_limits_of_the_source_are_listed_each_with_a_sentence_on_one_page(s
     }  # fmt: skip
     assert {name for name, begin in about.items() if any(limit.startswith(begin) for limit in limits)} == {
         None: set(), "scores": {"scores"}, "csv": {"text", "engine", "spilled"}, "json": {"text", "engine", "spilled"},
-        "pandas": {"pandas", "typed", "engine", "spilled"}, "postgresql": {"typed", "engine"},
-        "spark": {"typed", "engine"}, "sqlite": {"engine"}, "other": {"engine"},
+        "pandas": {"pandas", "typed", "engine", "spilled"}, "postgresql": {"engine"}, "mariadb": {"engine"},
+        "clickhouse": {"engine"}, "spark": {"typed", "engine"}, "sqlite": {"engine"}, "other": {"engine"},
     }.get(source, {"typed", "engine", "spilled"})  # fmt: skip
     # A page of A4 has some 60 lines of 100 letters.
     assert sum(1 + len(line) // 100 for line in text.splitlines()) <= 75

@@ -1,5 +1,6 @@
 """The benchmark of the peers: its joint mechanism draws from the law, and its last figures are those of the page."""
 
+import os
 import sys
 from collections import Counter
 from fractions import Fraction
@@ -13,6 +14,7 @@ import draws
 from discreet.evidence import definition
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))  # its modules know each other by their bare names
+import load
 import peer_table
 import peers
 import suite
@@ -76,3 +78,15 @@ def test_every_peer_has_a_row_for_every_shape():
 def test_the_page_has_the_table_of_the_last_committed_run():
     result = suite.Result.read((ROOT / "benchmarks/results/peers.json").read_text(encoding="utf-8"))
     assert peer_table.page_table(result) in (ROOT / "docs/comparison.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
+def test_a_ledger_is_loaded_by_several_clients(tmp_path):
+    row = load.measure("file", str(tmp_path / "budget.db"), 2, 0.2)
+    assert row.measured > 0
+    assert (row.name, row.unit, row.is_ratio) == ("file, 2 clients", load.RATE, False)
+
+
+def test_the_page_of_budgets_has_the_load_of_the_last_committed_run():
+    result = suite.Result.read((ROOT / "benchmarks/results/load.json").read_text(encoding="utf-8"))
+    assert load.page_table(result) in (ROOT / "docs/budget.md").read_text(encoding="utf-8")

@@ -123,6 +123,37 @@ def test_knowing_is_a_matter_of_code(house, tree):
     assert house.find_knowing(tree, "peeling", "drawn") == []
 
 
+LAYERS = """
+[[tool.importlinter.contracts]]
+type = "layers"
+containers = ["small"]
+layers = ["cli | web", "late", "base : asked"]
+ignore_imports = ["small.base -> small.late"]
+"""
+
+
+def test_imports_against_the_layers_are_found_in_functions_too(house, tree):
+    assert tree.contract is None
+    (tree.source.parent / "pyproject.toml").write_text(LAYERS, encoding="utf-8")
+    package = house.Tree(tree.source)
+    assert house.find_upward_imports(package, package.contract) == ([], [])
+    with (tree.source / "small" / "base.py").open("a", encoding="utf-8") as file:
+        file.write("def climb():\n    from small import asked, cli\n    from small.late import Peeling\n")
+        file.write("if TYPE_CHECKING:\n    from small import web\n")
+    (tree.source / "small" / "web.py").write_text("import small.cli\nimport small\n", encoding="utf-8")
+    package = house.Tree(tree.source)
+    listed, others = house.find_upward_imports(package, package.contract)
+    assert listed == ["small.base -> small.late"]
+    assert others == ["small.base -> small.cli", "small.web -> small.cli"]
+
+
+def test_only_the_listed_imports_are_against_the_layers(house):
+    package = house.Tree(ROOT / "src")
+    listed, others = house.find_upward_imports(package, package.contract)
+    assert {each.split(" -> ")[0] for each in listed} == {"discreet.release.topk", "discreet.release.statement"}
+    assert others == []
+
+
 @pytest.mark.slow
 def test_a_walk_is_the_same_each_time_and_hops_between_files(house):
     tree = house.Tree(ROOT / "src")

@@ -142,7 +142,8 @@ def test_colours_are_seen_on_light_and_dark_pages(dark):
     colours = Theme.of(dark)
     paper = channels(colours.paper)
     assert min(contrast(channels(colour), paper) for colour in colours.curves) >= 3
-    assert min(contrast(channels(colour), paper) for colour in (colours.ink, colours.quiet)) >= 4.5
+    words = (colours.ink, colours.quiet, colours.warn)
+    assert min(contrast(channels(colour), paper) for colour in words) >= 4.5
     # The outline of a bar and its interval are seen on the paper, and the interval on the bar.
     assert min(contrast(channels(colours.mark), channels(other)) for other in (colours.paper, colours.bar)) >= 3
 
@@ -150,7 +151,7 @@ def test_colours_are_seen_on_light_and_dark_pages(dark):
 def test_the_colours_of_a_dark_page_are_those_of_the_filter_of_a_style_sheet():
     weights = np.array([0.213, 0.715, 0.072])
     turn = 2 * weights - np.eye(3)  # the matrix of hue-rotate(180deg)
-    for colour in (*COLOURS, LIGHT.ink, LIGHT.paper, LIGHT.bar):
+    for colour in (*COLOURS, LIGHT.warn, LIGHT.ink, LIGHT.paper, LIGHT.bar):
         turned = np.clip(turn @ (1 - np.array(channels(colour))), 0, 1)
         blended = 1 - (1 - turned) * (1 - np.array(channels("#171d29")))  # mix-blend-mode: screen, over the dark card
         assert np.allclose(channels(theme.darken(colour)), blended, atol=0.003)
@@ -187,7 +188,7 @@ def test_curves_with_the_same_dashes_are_told_apart_by_colour(sight, dark):
 
 def test_no_two_methods_share_dashes_and_colour():
     looks = style_curves([f"method {i}" for i in range(len(COLOURS) * len(DASHES))], LIGHT)
-    assert len({(look["color"], look["linestyle"]) for look in looks.values()}) == len(looks) == 28
+    assert len({(look["color"], look["linestyle"]) for look in looks.values()}) == len(looks) == 44
     assert len({look["marker"] for look in list(looks.values())[:8]}) == 8
 
 

@@ -9,6 +9,9 @@ import pytest
 
 import discreet
 from discreet.analysis import JointOverSets
+from discreet.study.charts import pictures_of, trace_line
+from discreet.study.tasks import Task
+from discreet.study.vectors import load_vectors
 
 PAGE = (Path(__file__).parents[2] / "docs" / "paper.md").read_text(encoding="utf-8")
 DATA = Path(os.environ.get("DISCREET_DATA", Path(__file__).parents[3] / "shared" / "datasets"))
@@ -46,13 +49,26 @@ def test_the_budgets_are_what_the_page_says(name, k):
         assert float(needed / canonical) == pytest.approx(ratio, rel=0.006), mechanism
 
 
+@pytest.mark.slow
+def test_the_joint_curve_of_netflix_has_no_gap():
+    """It rises in a few steep steps, and a chart joins no two points that are too far apart."""
+    if not list(DATA.glob("NETFLIX.n*.npy")):
+        pytest.skip(f"the scores NETFLIX are not in {DATA.name} (set DISCREET_DATA to their folder)")
+    [vector] = load_vectors(DATA, ["NETFLIX"])
+    [picture] = pictures_of(Task("methods", vector, 100, "joint, sequences", discreet.Joint()).compute())
+    for [curve] in (curves.values() for curves in picture.curves.values()):
+        assert not np.isnan(trace_line(picture, curve)[1]).any()
+
+
 def test_the_commands_and_the_links_are_there():
     from discreet.study.curves import FIGURES
     from discreet.study.run import PAGE as NAME
 
     assert f"report/{NAME}" in PAGE
-    for figure in re.findall(r"`([a-z-]+)-(?:NETFLIX|ZIPF)", PAGE):
-        assert figure in FIGURES
+    cited = re.findall(r"Figure (\d), `([a-z-]+)-(?:NETFLIX|ZIPF)", PAGE)
+    assert {key: int(number) for number, key in cited} == {
+        key: figure.number for key, figure in FIGURES.items() if figure.number
+    }
     for link in re.findall(r"\]\((\w+\.md)\)", PAGE):
         assert (Path(__file__).parents[2] / "docs" / link).exists()
 

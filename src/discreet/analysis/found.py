@@ -1,4 +1,4 @@
-"""Plan a release of items that nobody listed from a sketch: find items at one part of epsilon, select at the rest.
+"""Plan a release by partition selection from a sketch: find items at one part of epsilon, select at the rest.
 
 Each item on the curve of the sketch is taken to be touched by the fewest people that its score allows, each of whom has
 `max_items_per_user` items, and a number of more items to have the score of the last rank. `utility` and `expected` draw
@@ -158,7 +158,7 @@ class PreparedFound:
 
 
 def among_found(request: Request) -> Request:
-    """Return the request with its mechanism among found items, if it is for a sketch of items that nobody listed."""
+    """Return the request with its mechanism among found items, if it is for a sketch under partition selection."""
     source, promised = request.source, request.guarantee
     if not isinstance(source, Sketch) or source.terms is None:
         return request
@@ -171,7 +171,7 @@ def among_found(request: Request) -> Request:
 
 
 def check_listed(request: Request) -> None:
-    """Raise if a request is for a sketch of items that nobody listed, of which single sets have no probability."""
+    """Raise if a request is for a sketch under partition selection, of which single sets have no probability."""
     if isinstance(request.guarantee.mechanism, AmongFound):
         raise InvalidTypeError(
             "scores must be of a public list of items here, not a sketch of items that nobody listed"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.ticker import LogLocator, PercentFormatter
 
 from discreet.analysis.goals import GOALS, name_goal
-from discreet.release.plots import ROW, entitle, figure_of, open_axes, write_below
+from discreet.release.plots import ROW, entitle, figure_of, open_axes, write_below, write_beside
 from discreet.release.theme import themed
 from discreet.text import round_up
 
@@ -26,8 +26,8 @@ def draw_comparison(table: Comparison, ax: Any, dark: bool) -> Any:
     """Return a figure of the epsilon that each mechanism needs: a row for each, a marker for each goal."""
     goals = list(table.choices[0].needs) if table.choices else []
     with themed(dark) as theme:
-        axes = open_axes(ax, ROW * len(table.choices) * (1.6 if len(goals) > 1 else 1) + 1.6)
-        entitle(axes, table.title())
+        axes = open_axes(ax, ROW * len(table.choices) * (1.6 if len(goals) > 1 else 1) + 1.6, theme)
+        entitle(axes, theme, table.title())
         for place, goal in enumerate(goals):
             rows = [(row, need) for row, choice in enumerate(table.choices) if (need := choice.needs[goal]) is not None]
             # Goals are slightly apart, so that equal needs do not hide each other.
@@ -66,7 +66,7 @@ def draw_utility(found: Utility | GroupedUtility, ax: Any, dark: bool) -> Any:
     share, origin = next((each.share, each.origin) for each in lists.values())
     with themed(dark) as theme:
         goals = [goal for goal in GOALS if not isnan(getattr(found, goal))]
-        axes = open_axes(ax, ROW * 1.4 * len(goals) + 1.4)
+        axes = open_axes(ax, ROW * 1.4 * len(goals) + 1.4, theme)
         chances = [getattr(found, goal) for goal in goals]
         low, high = ([most(getattr(each, goal) for each in lists.values()) for goal in goals] for most in (min, max))
         if len(lists) == 1:
@@ -79,21 +79,16 @@ def draw_utility(found: Utility | GroupedUtility, ax: Any, dark: bool) -> Any:
         if any(map(any, ends)):
             axes.errorbar(chances, range(len(goals)), xerr=ends, fmt="none", ecolor=theme.mark, capsize=3)
         for row, (chance, end) in enumerate(zip(chances, high, strict=True)):
-            axes.annotate(
-                f"{100 * chance:.1f}%",
-                (min(1.0, end), row),
-                (6, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=9,
-            )
+            write_beside(axes, theme, f"{100 * chance:.1f}%", min(1.0, end), row)
         axes.set(xlim=(0, 1.12), xticks=[0, 0.25, 0.5, 0.75, 1])
         axes.xaxis.set_major_formatter(PercentFormatter(1))
         _name_rows(axes, [name_goal(goal, share) for goal in goals])
         title = "How likely a release is to be good"
+        if "recall" in goals and share is None:
+            title = f"{title}, and its expected recall" if len(goals) > 1 else "The expected recall of a release"
         if len(lists) > 1:
             title = f"Expected share of {len(lists):,} groups with a good list; a line from the worst group to the best"
-        entitle(axes, title)
+        entitle(axes, theme, title)
         write_below(axes, theme, [origin])
         return figure_of(axes)
 

@@ -87,13 +87,12 @@ class ShortfallQuantiles:
         >>> ShortfallQuantiles(Fraction(0), Fraction(40)).describe(" people")
         'typically 0, at most 40 people in 19 of 20 releases'
         """
-        median, most = (_spell(figure) for figure in (self.median, self.most))
+        median, most = (
+            count_with_commas(int(figure)) if figure.denominator == 1 else decimal_above(figure)
+            for figure in (self.median, self.most)
+        )
         drawn = "" if self.confidence is None else ", by draws"
         return f"typically {median}, at most {most}{unit} in 19 of 20 releases{drawn}"
-
-
-def _spell(figure: Fraction) -> str:
-    return count_with_commas(int(figure)) if figure.denominator == 1 else decimal_above(figure)
 
 
 def find_shortfall(

@@ -244,7 +244,7 @@ def expected(
         counts=counts,
         split=split,
     )
-    if isinstance(request, GroupedRequest):
+    if request.groups is not None:
         if own is not None:
             raise InvalidTypeError("scores must be of one list of items for a Sampler, not of several groups")
         return GroupedExpected(

@@ -87,7 +87,7 @@ class GoalOptions:
     """The goal that a release is planned for, and how often it must be reached."""
 
     goal: str = option(
-        "What is good enough: top, the exact top-k; optimal, any of equal scores; great, the best tenth of k and none "
+        "The goal: top, the exact top-k; optimal, any of equal scores; great, the best tenth of k and none "
         "beyond 11/10 of it; good, the best hundredth and none beyond 3/2; recall, as much of the list right on "
         "average as --probability says, or --share of it so often.",
         "GOAL",
@@ -95,7 +95,7 @@ class GoalOptions:
         flags=("--goal",),
         choices=GOALS,
     )
-    probability: str = option("How often the goal must be reached.", "P", default="0.95")
+    probability: str = option("The probability with which the goal must be reached.", "P", default="0.95")
     share: str | None = option("With --goal recall: the share of the list that must be right.", "S")
     epsilon: str | None = option("Also tell what each mechanism reaches with this one.", "E")
 
@@ -260,7 +260,7 @@ def _bound_to_dict(choice: Choice) -> dict[str, Any]:
 def study(
     out: Annotated[str, typer.Option(metavar="DIR", help="The folder to write to.")],
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAMES]...", help="Which vectors; by default all.")
+        list[str] | None, typer.Argument(metavar="[NAMES]...", help="The vectors to study; by default all.")
     ] = None,
     data: Annotated[
         str | None,

@@ -64,8 +64,12 @@ app.add_typer(group, name="budget", short_help="Keep a privacy budget in a file.
 @group.command("init", short_help="Make a new budget.", epilog=_list_examples("init"))
 def init(
     file: FileArgument,
-    epsilon: Annotated[str, typer.Option(metavar="E", help="What may be spent in all, taken exactly: 3, 0.5 or 1/3.")],
-    unit: Annotated[str, typer.Option(metavar="TEXT", help='Whose privacy it is, such as "users of ratings".')],
+    epsilon: Annotated[
+        str, typer.Option(metavar="E", help="The epsilon to spend in all, taken exactly: 3, 0.5 or 1/3.")
+    ],
+    unit: Annotated[
+        str, typer.Option(metavar="TEXT", help='The people whose privacy it is, such as "users of ratings".')
+    ],
     delta: Annotated[
         str | None,
         typer.Option(
@@ -76,8 +80,7 @@ def init(
         str | None,
         typer.Option(
             metavar="D1",
-            help="How much of delta is for releases of items that nobody listed. By default none, and they are "
-            "refused.",
+            help="The part of delta for releases of items that nobody listed. By default none, and they are refused.",
         ),
     ] = None,
     adjacency: AdjacencyOption = "add-remove",
@@ -120,7 +123,7 @@ def part(
     ],
     delta: Annotated[str | None, typer.Option(metavar="D", help="The delta of the part. By default none.")] = None,
     release_delta: Annotated[
-        str | None, typer.Option(metavar="D1", help="How much of delta is for releases that have one. By default none.")
+        str | None, typer.Option(metavar="D1", help="The part of delta for releases that have one. By default none.")
     ] = None,
 ) -> None:
     """Reserve a part of FILE for a team: a release that names it with --part can spend that part alone.
@@ -144,7 +147,7 @@ def show(file: FileArgument, output: OutputOptions) -> None:
         from discreet.exact.ball import float_above, float_below
 
         # Exact numbers are strings, as in a release. The float of what is spent is rounded up, that of the rest down.
-        account, entries = ledger.account.current(), ledger.history()
+        account, entries = ledger.current(), ledger.history()
         budget, composition = account.budget, account.spent
         spending = account.spending
         spent, left = spending.spent(), spending.left()
@@ -291,7 +294,7 @@ def _summarize(ledger: Ledger, file: str) -> str:
     from discreet.ledger.account import describe_whose, list_parts, summarize_budget
     from discreet.ledger.store import is_url
 
-    rows, parts = summarize_budget(ledger), list_parts(ledger.account.current())
+    rows, parts = summarize_budget(ledger), list_parts(ledger.current())
     title = f"{printable(ledger.path if is_url(file) else file)}: {describe_whose(ledger)}"
     lines = [f"{name:<9} {text}" for name, text in rows.items()]
     if parts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -21,7 +22,7 @@ from discreet.cli.options import (
 from discreet.cli.output import FORMATS, OutputError, print_json, print_notes, print_text
 from discreet.cli.select import SCORES_ONLY, files_argument, open_source
 from discreet.cli.stdin import Input
-from discreet.errors import InvalidValueError
+from discreet.errors import InvalidValueError, check_is_path
 from discreet.jobs import show_progress
 from discreet.publish.options import (
     DiscoveryOptions,
@@ -104,6 +105,8 @@ def check(
     # A check prints no list, so the other forms of select become a table.
     shape = "json" if parse_format(output, FORMATS) == "json" else "table"
     # Others may read a file that exists, and the --out of a select command may be published.
+    if out is not None:
+        check_is_path("out", out, "a new file")
     if out is not None and os.path.lexists(out):
         raise InvalidValueError(f"out must be a new file, not {out!r}: a check is not private, and replaces nothing")
     parse_adjacency(release.adjacency)
@@ -120,7 +123,7 @@ def check(
 
         with show_progress(not output.quiet):
             moment = parse_moment(as_of)
-            check_is_past(moment, "has rows to come, which no check has seen")
+            check_is_past(moment, datetime.now(UTC), "has rows to come, which no check has seen")
             charts, found = read_charts(file.given[0]), {}
             for chart in charts.charts:
                 # A chart without a period that is due is checked for its first one. No ledger is opened.

@@ -19,7 +19,7 @@ from discreet.sources.discovered import EXACT, KINDS, METHODS, SPELLINGS, Discov
 from discreet.sources.events.domain import parse_domain
 from discreet.sources.events.group_columns import Product
 from discreet.sources.events.group_keys import parse_by, parse_during, parse_groups
-from discreet.sources.events.location import FilePath, Location
+from discreet.sources.events.location import Location
 from discreet.sources.events.periods import UNITS
 from discreet.sources.events.ranges import Integers
 from discreet.sources.events.source import events
@@ -57,7 +57,8 @@ def prepare_events(
         raise InvalidValueError("item must be given with user: the column that says what the user did it to")
     if connect is None and columns.name is not None:
         raise InvalidValueError("name must be left out without connect: it is the table of a database")
-    if connect is not None and not FilePath.parse(connect).is_other_url:
+    table = file.location if connect is None else Location.parse(connect)
+    if connect is not None and not (table and table.database):
         raise InvalidValueError("connect must be the URL of a database, such as postgres://...")
     if connect is not None and not columns.name:
         raise InvalidValueError("name must be given with connect: the table of the events in the database")
@@ -90,7 +91,6 @@ def prepare_events(
     if out is not None:
         listed = grouping.get("groups")
         lists = listed.lists if isinstance(listed, Product) else [listed]
-        table = Location.parse(file.files or connect)
         inputs: dict[str, list[str]] = {"events": [], "domain": [], "groups": []}
         for role, given in [("events", table), ("domain", domain), *(("groups", each) for each in lists)]:
             if isinstance(given, Location) and given.database is not None:
@@ -128,7 +128,7 @@ def prepare_events(
     def open_events(path: Any) -> Any:
         # The warnings about public lists are among the notes.
         with warnings.catch_warnings(action="ignore"):
-            return events(connect if path is None else path, **arguments)
+            return events(path if file.is_standard else table, **arguments)
 
     # Standard input is read from a copy, whose path is known when it is opened.
     return open_events

@@ -182,7 +182,10 @@ def audit(
         str | None, typer.Option(metavar="E", help="Release a shortfall too, which costs this beside the budget.")
     ] = None,
     draws: Annotated[
-        str, typer.Option(metavar="N", help="How many releases of each input to draw, twice as many of the longer one.")
+        str,
+        typer.Option(
+            metavar="N", help="The number of releases of each input to draw; of the longer one it is twice as many."
+        ),
     ] = "50000",
     confidence: Annotated[
         str, typer.Option(metavar="P", help="The probability that a right sampler is not accused.")

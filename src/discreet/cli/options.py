@@ -120,8 +120,8 @@ class ScoreOptions:
 
     score: str | None = option('The column of the scores. By default "score", or the second of two.', "COLUMN")
     sensitivity: str | None = option(
-        "How far adding one user can move a score down and up, and how many scores at most. By default 0,1 and all; "
-        "events know their own. Must be given for .npy and .parquet files of floats.",
+        "The most that adding one user moves a score down and up, and the most scores it moves. By default 0,1 and "
+        "all; events know their own. Must be given for .npy and .parquet files of floats.",
         "DOWN,UP[,L]",
     )
 
@@ -131,7 +131,7 @@ class OutputOptions:
     """The form in which a result is printed, and silence about progress."""
 
     form: str | None = option(
-        f"How to print: {join_choices(TABLE_OR_JSON)}. By default table.",
+        f"The format to print: {join_choices(TABLE_OR_JSON)}. By default table.",
         "NAME",
         flags=("--format",),
         choices=TABLE_OR_JSON,
@@ -145,12 +145,12 @@ class ChargeOptions(LedgerOptions):
     """The budget that a release is charged to, the period of the charge, and the log of the command."""
 
     as_of: str | None = option(
-        "With --ledger, for a budget that renews: the day or time whose period is charged, such as 2026-12-31. By "
-        "default now.",
+        "With --ledger, for a budget that renews: the day or time whose period is charged, such as 2026-12-31; "
+        "without an offset in the budget's zone. By default now.",
         "TIME",
     )
     log: str = option(
-        "How to tell what happens: text, or json, one object a line, errors too. Nothing private is in either.",
+        "The format of messages: text, or json, one object a line, errors too. Nothing private is in either.",
         "NAME",
         default="text",
         choices=LOGS,
@@ -178,7 +178,7 @@ ChartOption = Annotated[
 AsOfOption = Annotated[str | None, make_option(ChargeOptions, "as_of")]
 LogOption = Annotated[str, make_option(ChargeOptions, "log")]
 QuietOption = Annotated[bool, make_option(OutputOptions, "quiet")]
-JobsOption = Annotated[str | None, typer.Option(metavar="N", help="How many processes. By default one a core.")]
+JobsOption = Annotated[str | None, typer.Option(metavar="N", help="The number of processes. By default one a core.")]
 
 
 def list_given(*options: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import InvalidValueError
+from discreet.errors import InvalidValueError, check_is_path
 from discreet.jobs import count_in_lines, is_shown
 from discreet.publish.options import join_choices
 from discreet.release.formats import format_csv
@@ -49,6 +49,7 @@ def check_out(out: str | None, inputs: dict[str, list[str]], name: str = "out") 
 
     if out == "-":
         raise InvalidValueError(f"{name} must be a file, not '-': what is printed goes to standard output without it")
+    check_is_path(name, out, "a file")
     check_writable(Path(out), name)
     for role, files in inputs.items():
         if os.path.exists(out) and any(os.path.exists(file) and os.path.samefile(out, file) for file in files):

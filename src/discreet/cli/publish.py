@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
-from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -37,11 +36,16 @@ app = typer.Typer(rich_markup_mode=None)
 
 
 WaitOption = Annotated[
-    str, typer.Option(metavar="S", help="How many seconds to wait for another run on the same budget or site.")
+    str, typer.Option(metavar="S", help="The seconds to wait for another run on the same budget or site.")
 ]
 
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what it costs, and end. No event is read.")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. Where nobody can be asked, none is.")]
+YesOption = Annotated[
+    bool,
+    typer.Option(
+        "--yes", "-y", help="Release without asking, as in a scheduler, where there is no terminal to ask in."
+    ),
+]
 
 
 @app.command("publish", short_help="Publish the charts of a file: price, releases, site.", epilog=HELP)
@@ -77,11 +81,8 @@ def publish(
     """
     from discreet.ledger.charges import parse_moment
     from discreet.publish.charts_file import read_charts
-    from discreet.publish.editions import check_is_past
 
     form, seconds, moment = parse_choice("log", log, LOGS), parse_seconds(wait), parse_moment(as_of)
-    if not (dry_run or dummy):
-        check_is_past(moment, "would be released for good", " except with --dry-run or --dummy")
     charts, told = read_charts(file), Log(form, quiet)
     with show_progress(not quiet):
         if dummy:
@@ -91,8 +92,7 @@ def publish(
             check_site(charts.dummy_out)
             _write(charts.dummy_out, make_dummy_site(charts, moment), told, seconds)
         else:
-            given = None if as_of is None else moment
-            errors = _publish(charts, moment, told, dry_run, yes, seconds, charge_again or [], given)
+            errors = _publish(charts, as_of, told, dry_run, yes, seconds, charge_again or [])
             raise typer.Exit(join_exit_codes(errors))
 
 
@@ -134,16 +134,16 @@ def correct(
     The first release stays in the ledger and stays spent. Never decide this by comparing a list with the true data:
     that the page changes would tell about them.
     """
-    from discreet.ledger.charges import parse_moment
+    from discreet.ledger.charges import read_as_of
     from discreet.publish.run import correct_period, price_correction
 
     def correct_in(charts: ChartsFile, found: Chart, edition: str | None, ledger: Ledger, told: Log) -> bool:
-        moment = parse_moment(as_of)
+        moment = None if as_of is None else read_as_of(as_of, ledger)
         price = price_correction(found, edition, reason, ledger, moment, draw_again)
-        told.price(charts, price, moment)
+        told.price(charts, price)
         if dry_run or not _confirm(price, told, yes):
             return False
-        correct_period(price, reason, ledger, told, None if as_of is None else moment)
+        correct_period(price, reason, ledger, told, moment)
         return True
 
     _change(file, chart, period, reason, wait, log, quiet, correct_in, is_locked=not dry_run)
@@ -208,21 +208,18 @@ def _change(
 
 def _publish(
     charts: ChartsFile,
-    moment: datetime,
+    as_of: str | None,
     told: Log,
     dry_run: bool,
     yes: bool,
     wait: float,
     charge_again: list[str],
-    as_of: datetime | None,
 ) -> list[Exception]:
-    """Price, release and write the charts, and return the errors of the charts that failed.
-
-    `as_of` is the moment if the caller gave one, None if it is that of the clock.
-    """
+    """Price, release and write the charts, and return the errors of the charts that failed."""
+    from discreet.ledger.charges import parse_moment
     from discreet.ledger.ledger import Ledger
     from discreet.ledger.store import is_url
-    from discreet.publish.editions import check_site_is_of
+    from discreet.publish.editions import check_is_past, check_site_is_of
     from discreet.publish.pages import make_site
     from discreet.publish.run import make_price, release_due
     from discreet.publish.site_folder import check_site
@@ -234,18 +231,22 @@ def _publish(
             f"budget init {Path(given).name} --epsilon 3 --unit 'users of ...'"
         )
     ledger = Ledger(given)
+    moment = None if as_of is None else parse_moment(as_of, ledger.budget.zone)
+    if moment is not None and not dry_run:
+        check_is_past(moment, ledger.now(), "would be released for good", " except with --dry-run or --dummy")
     check_site(charts.out)
     with ExitStack() as held:
         if not dry_run:
             held.enter_context(ledger.lock_publishing(wait, told))
         check_site_is_of(ledger, charts)
         price = make_price(charts.charts, ledger, moment, charge_again)
-        told.price(charts, price, moment)
+        told.price(charts, price)
         if dry_run:
             return [row.error for row in price.charts if row.error is not None]
         if not _confirm(price, told, yes):
             return []
-        failures = release_due(price, ledger, told, as_of if ledger.budget.every is not None else None)
+        failures = release_due(price, ledger, told, moment if ledger.budget.every is not None else None)
+        ledger.check_publishing()
         _write(charts.out, make_site(charts, ledger), told, wait)
     return [failure.error for failure in failures]
 
@@ -294,10 +295,10 @@ class Log:
             print_text(printable(_SENTENCES[event](facts)))
             sys.stdout.flush()
 
-    def price(self, charts: ChartsFile, price: Price, moment: datetime) -> None:
+    def price(self, charts: ChartsFile, price: Price) -> None:
         """Print the cost of a run."""
         if not self._is_json:
-            print_text("\n".join(_list_prices(charts, price, moment)), heading=True)
+            print_text("\n".join(_list_prices(charts, price)), heading=True)
             sys.stdout.flush()
             return
         for row in price.charts:
@@ -326,12 +327,12 @@ class Log:
         )
 
 
-def _list_prices(charts: ChartsFile, price: Price, moment: datetime) -> list[str]:
+def _list_prices(charts: ChartsFile, price: Price) -> list[str]:
     """Return the lines of the table of charts, and of their total."""
     from discreet.publish.run import MOST_PERIODS
 
     budget, run = price.budget, price.run
-    as_of = moment.isoformat(" ", "minutes").replace("+00:00", " UTC")
+    as_of = price.moment.isoformat(" ", "minutes").replace("+00:00", " UTC")
     title = f"{printable(charts.title)}: the privacy of {printable(budget.unit)}, as of {as_of}"
     deltas = any(row.cost is not None and row.cost.delta for row in price.charts)
     head = ("chart", "period", "epsilon", *(["delta"] if deltas else []), "released", "this run", "lasts")

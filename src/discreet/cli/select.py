@@ -58,7 +58,6 @@ from discreet.publish.options import (
 )
 from discreet.release.shortfall import parse_shortfall
 from discreet.release.topk import Padding, check_auto, deliver_release, make_any_request, plan_charge
-from discreet.sources.events.location import FilePath
 from discreet.sources.files import TEXTS, file_source
 
 if TYPE_CHECKING:
@@ -147,7 +146,7 @@ class ListOutputOptions(OutputOptions):
     """The form in which a list of items is printed."""
 
     form: str | None = option(
-        "How to print: table, for people; json, with the guarantee; csv; or items, a line each, with a backslash as "
+        "The format: table, for people; json, with the guarantee; csv; or items, a line each, with a backslash as "
         "\\\\ and a line break as \\n, after the group and a tab with --by. By default table.",
         "NAME",
         flags=("--format",),
@@ -162,10 +161,6 @@ def check_files(context: typer.Context, files: list[str] | None) -> list[str] | 
         raise InvalidValueError(f"FILE is missing; for example: {first_example(context.command.epilog)}")
     if files and connect is not None:
         raise InvalidValueError("connect must be left out with FILE: the input is one of the two")
-    if any(FilePath.parse(file).is_other_url for file in files or []):
-        raise InvalidValueError(
-            "FILE must be a file, or the URL of one by https, s3 or gs; the URL of a database goes with --connect"
-        )
     return files
 
 
@@ -213,7 +208,7 @@ def select(
 
     The list of items must be public. In a file of scores, keep items that no user touched, with a score of zero. In a
     .npy file and in a JSON list the items are positions, counted from 0; where the scores are sorted, positions are
-    ranks and tell about scores. Where nobody has a list, --discover finds the items in events, for a delta.
+    ranks and tell about scores. If there is no list, --discover finds the items in events, for a delta.
     """
     # Options are checked before the scores or the events are read; the budget is checked when it is charged.
     parse_choice("log", ledger.log, LOGS)

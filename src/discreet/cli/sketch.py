@@ -50,7 +50,7 @@ app = typer.Typer(rich_markup_mode=None)
 def sketch(
     context: typer.Context,
     epsilon: Annotated[
-        str, typer.Option(metavar="E", help="What the sketch may cost, taken exactly: 0.05, 1/20 or 5e-2.")
+        str, typer.Option(metavar="E", help="The epsilon of the sketch, taken exactly: 0.05, 1/20 or 5e-2.")
     ],
     events: EventOptions,
     items: ItemOptions,
@@ -72,7 +72,7 @@ def sketch(
     ] = None,
     grid: Annotated[
         str | None,
-        typer.Option(metavar="G", help="What to round scores to that are floats in a .npy or .parquet file."),
+        typer.Option(metavar="G", help="The step to which floats in a .npy or .parquet file are rounded."),
     ] = None,
     input_format: InputFormatOption = None,
     adjacency: AdjacencyOption = "add-remove",

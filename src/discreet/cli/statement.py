@@ -66,8 +66,8 @@ def statement(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="What the list was made from, for the limits of that source: scores, csv, json, parquet, pandas, "
-            "polars, arrow, duckdb, postgresql, sqlite, spark or other.",
+            help="The source of the list, which has limits of its own: scores, csv, json, parquet, pandas, "
+            "polars, arrow, duckdb, datafusion, postgresql, mariadb, clickhouse, sqlite, spark or other.",
         ),
     ] = None,
     language: Annotated[

@@ -12,13 +12,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NoReturn
 
 from discreet.cli.options import INPUT_FORMATS, parse_choice
 from discreet.cli.output import OutputError
 from discreet.errors import Error, InvalidValueError, redact_url
 from discreet.jobs import is_shown
-from discreet.sources.events.location import FilePath
+from discreet.sources.events.location import FilePath, Location
 
 STANDARD = "-"
 _NAME = "standard input"
@@ -46,7 +47,12 @@ class Input:
     def parse(cls, files: list[str] | None, input_format: str | None, events: bool) -> Input:
         """Return the input that the arguments stand for; scores, and standard input, are one file."""
         given = tuple(files or ())
-        if not events and any(FilePath.parse(file).is_remote for file in given):
+        file = cls(given)
+        if any(path.is_other_url for path in file.location.paths):
+            raise InvalidValueError(
+                "FILE must be a file, or the URL of one by https, s3 or gs; the URL of a database goes with --connect"
+            )
+        if not events and any(path.is_remote for path in file.location.paths):
             raise InvalidValueError(
                 "FILE must be a file of scores on this machine: a URL is read as events, with --user"
             )
@@ -57,7 +63,7 @@ class Input:
         if STANDARD in given and len(given) > 1:
             raise InvalidValueError("FILE must be - alone, or files: standard input is not read beside others")
         if input_format is None:
-            return cls(given)
+            return file
         if given != (STANDARD,):
             raise InvalidValueError(
                 "input_format must be left out unless FILE is -: the name of a file tells what it is"
@@ -75,6 +81,11 @@ class Input:
     def files(self) -> list[str]:
         """The paths behind the input, which no output may replace."""
         return ["/dev/stdin"] if self.is_standard else list(self.given)
+
+    @cached_property
+    def location(self) -> Location:
+        """The files, each parsed once; none where a database is read."""
+        return Location(tuple(map(FilePath.parse, self.files)))
 
     @property
     def suffix(self) -> str:

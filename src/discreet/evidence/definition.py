@@ -480,7 +480,7 @@ def lead(scores: Scores, subset: Sequence[int]) -> Fraction:
 
 
 def lead_of_found(scores: Mapping[str, int], released: Iterable[str]) -> int:
-    """Return the lead for items that nobody listed; an item that nobody touched scores 0, released or not."""
+    """Return the lead under partition selection; an item that nobody touched scores 0, released or not."""
     inside = set(released)
     return max([0, *(n for item, n in scores.items() if item not in inside)]) - min(scores.get(i, 0) for i in inside)
 

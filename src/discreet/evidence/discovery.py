@@ -261,7 +261,7 @@ def compare_sketches(tables: SmallTables, pairs: list[tuple[Table, Table]]) -> l
         return [int(score) for score in request.draw(replace(Randomness.of(None), noise=note_rate)).noisy]
 
     def define(table: Table) -> list[int]:
-        # Items that nobody touched score 0, and there is no end of them.
+        # Infinitely many items that nobody touched follow, with a score of 0.
         scores = sorted((score for _, _, score in table[0]), reverse=True) + [0] * max(_SKETCHED)
         return [scores[rank - 1] for rank in _SKETCHED]
 
@@ -335,7 +335,7 @@ class ReleaseLaws:
                         names = " ".join(seen[0]) or "nothing"
                         what = f"the shortfall of {names} is around {centres.get(seen[0])}, by definition {lead},"
                         self.misplaced = f"{what} at {format_table([touched])}"
-                        # A mixture of shortfalls has no one centre. What is said of delta is then of the right one.
+                        # A mixture of shortfalls has several centres; delta is computed around the one by definition.
                         centres = centres if lead is None else {**centres, seen[0]: lead}
                     law[seen] = (law[seen][0] if seen in law else 0.0) + p * mass, centres
             self._laws[touched] = law

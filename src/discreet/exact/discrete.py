@@ -62,19 +62,21 @@ def sample_geometric_exp(entropy: Entropy, rate: Fraction) -> int:
     s, t = rate.numerator, rate.denominator
     while True:
         u = entropy.upto(t - 1)
-        if sample_bernoulli_exp1(entropy, Fraction(u, t)):
+        if sample_bernoulli_exp1(entropy, u, t):
             break
     v = 0
-    while sample_bernoulli_exp1(entropy, Fraction(1)):
+    while sample_bernoulli_exp1(entropy, 1, 1):
         v += 1
     return (u + t * v) // s
 
 
-def sample_bernoulli_exp1(entropy: Entropy, x: Fraction) -> bool:
-    """Return True with probability exactly exp(-x), for 0 <= x <= 1."""
+def sample_bernoulli_exp1(entropy: Entropy, numerator: int, denominator: int) -> bool:
+    """Return True with probability exactly exp(-x) for x = numerator / denominator, 0 <= x <= 1."""
     # Pr[the first n trials succeed] = x^n / n!, so Pr[the first failure is odd] = sum (-x)^n / n! = exp(-x).
-    trial = 1
-    while entropy.upto(x.denominator * trial - 1) < x.numerator:
+    # Lowest terms need the fewest bits.
+    shared = math.gcd(numerator, denominator)
+    over, under, trial = numerator // shared, denominator // shared, 1
+    while entropy.upto(under * trial - 1) < over:
         trial += 1
     return trial % 2 == 1
 

@@ -270,6 +270,9 @@ class SystemBits:
     """Random bits of the operating system."""
 
     def getrandbits(self, k: int, /) -> int:
+        if k <= 8:
+            # Most draws take a few bits, and an index is faster than a conversion.
+            return os.urandom(1)[0] >> (8 - k)
         size = (k + 7) // 8
         return int.from_bytes(os.urandom(size), "little") >> (8 * size - k)
 

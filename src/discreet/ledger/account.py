@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache, reduce
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import InvalidValueError, quote
+from discreet.errors import InvalidValueError, LedgerError, quote
 from discreet.exact.ball import ball, precision
 from discreet.ledger.store import (
     BUDGET,
@@ -52,6 +52,9 @@ _COSTS = ("epsilon", "zcdp", "delta")
 
 _OPTIONAL = {"groups", "edition", "part", "period", "as_of"}
 """The keys that only some charges have: the number of groups, the chart of an edition, the part and the period."""
+
+REST = "no part"
+"""The name in tables of what is in no part."""
 
 _EDITION, _REASON = {"chart", "period", "settings"}, "reason"
 _WITHDRAWAL = {"chart", "period", "reason", "time", "version"}
@@ -464,22 +467,28 @@ class Account:
         )
         return self.in_period(period) if is_over else self
 
-    def current(self) -> Account:
-        """Return the account with the spending of the period of today."""
-        return self.at(datetime.now(UTC))
-
     def after(self, record: Record) -> Account:
         """Return the account extended by one record; raise ValueError unless the record is well-formed."""
+        account = self.read(record)
+        if record.kind == CHARGE:
+            self.stores.setdefault(record.number, None)
+            if request := record.content["request_id"]:
+                self.requests.setdefault(request, record.number)
+        elif record.kind == STORE:
+            self.stores[_number_of_charge(record)] = record.number
+        return account
+
+    def read(self, record: Record) -> Account:
+        """Return the account after a record, whose request and release are not entered; nothing is changed."""
         if record.kind == CHARGE:
             content = record.content
             request, edition = content["request_id"], content.get("edition")
             if edition is not None and edition.keys() - {_REASON} != _EDITION:
                 raise ValueError
             if content.keys() - _OPTIONAL != _KEYS or (
-                request and self.requests.setdefault(request, record.number) != record.number
+                request and self.requests.get(request, record.number) != record.number
             ):
                 raise ValueError
-            self.stores.setdefault(record.number, None)
             time, cost = datetime.fromisoformat(content["time"]), cost_of(*(content[name] for name in _COSTS))
             part = content.get("part")
             account = self._in_period_of(content, time)
@@ -505,11 +514,8 @@ class Account:
             if content.keys() != _WITHDRAWAL or not content["reason"] or time < self.time:
                 raise ValueError
             return replace(self, last=record, time=time)
-        # Canonical JSON begins with the number; the release after it can be long and is not parsed here.
-        charge = int(record.body.partition(",")[0].removeprefix('{"charge":'))
-        if record.kind != STORE or self.stores[charge] not in (None, record.number):
+        if record.kind != STORE or self.stores[_number_of_charge(record)] not in (None, record.number):
             raise ValueError
-        self.stores[charge] = record.number
         return replace(self, last=record)
 
     def _in_period_of(self, content: dict[str, Any], time: datetime) -> Account:
@@ -527,6 +533,10 @@ _KEYS = {each.name for each in fields(Entry)} - {"number", "stored"} - _OPTIONAL
 """The keys that every charge has."""
 
 
+_MALFORMED = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+"""The errors by which a record shows that discreet did not write it."""
+
+
 def extend_account(account: Account | None, records: Iterable[Record]) -> Account:
     """Return the account after these records, each of which is checked; without an account, the first is the budget."""
     for record in check_chain(None if account is None else account.last, records):
@@ -539,7 +549,7 @@ def extend_account(account: Account | None, records: Iterable[Record]) -> Accoun
                 account = Account(budget, record, time, Spending({None: budget}))
             else:
                 raise ValueError
-        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        except _MALFORMED as error:
             said = explain_malformed(error)
         else:
             continue
@@ -547,6 +557,23 @@ def extend_account(account: Account | None, records: Iterable[Record]) -> Accoun
     if account is None:
         raise damage_error(1, "is missing")
     return account
+
+
+def check_readable(account: Account, record: Record) -> None:
+    """Raise unless a record that is about to be written can be read after the others: it can never be taken back."""
+    try:
+        account.read(record)
+    except _MALFORMED as error:
+        said = explain_malformed(error)
+    else:
+        return
+    raise LedgerError(f"the ledger would be damaged by its next record, which was not written{said}")
+
+
+def _number_of_charge(record: Record) -> int:
+    """Return the number of the charge whose release a record holds."""
+    # Canonical JSON begins with the number; the release after it can be long and is not parsed here.
+    return int(record.body.partition(",")[0].removeprefix('{"charge":'))
 
 
 @lru_cache(maxsize=1024)
@@ -631,14 +658,14 @@ def list_parts(account: Account) -> list[tuple[str, Fraction, Fraction, Fraction
     """Return the name, the epsilon, the spent and the left epsilon of each part and of the remainder; empty without."""
     spending = account.spending
     return [
-        (part or "no part", spending.budgets[part].epsilon, spending.spent(part), spending.left(part))
+        (part or REST, spending.budgets[part].epsilon, spending.spent(part), spending.left(part))
         for part in (*spending.parts, *([None] if spending.parts else []))
     ]
 
 
 def summarize_budget(ledger: Ledger) -> dict[str, str]:
     """Return the rows of a summary by name; spent numbers are rounded up, remaining ones down."""
-    account, entries = ledger.account.current(), ledger.history()
+    account, entries = ledger.current(), ledger.history()
     budget, composition, period, spending = account.budget, account.spent, account.period, account.spending
     lost = sum(entry.stored is None for entry in entries)
     promised = [
@@ -648,6 +675,8 @@ def summarize_budget(ledger: Ledger) -> dict[str, str]:
     ]
     deltas = {"delta": f"{round_up(composition.delta)} of {round_up(budget.release_delta)} is spent on releases"}
     zcdp = None if spending.parts else composition.by_zcdp(budget.conversion_delta)
+    # Releases with a delta are approximately rho-zCDP.
+    beside = f" beside delta {round_up(composition.delta)}" if composition.delta else ""
     converted = "which needs a delta" if zcdp is None else f"epsilon {round_up(zcdp)}"
     if spending.parts and budget.conversion_delta is not None:
         converted = "converted in each part by itself"
@@ -661,7 +690,7 @@ def summarize_budget(ledger: Ledger) -> dict[str, str]:
         **({"locked": "releases are refused until 'discreet budget reopen'"} if ledger.is_locked else {}),
         **(deltas if budget.release_delta else {}),
         "by sum": round_up(composition.epsilon),
-        "by zCDP": f"rho {round_up(composition.rho)}, {converted}",
+        "by zCDP": f"rho {round_up(composition.rho)}{beside}, {converted}",
         "releases": f"{len(entries)}" + (f", {lost} of them without a stored release" if lost else ""),
         "head": ledger.head,
     }

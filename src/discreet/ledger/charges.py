@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ from discreet.mechanisms.registry import to_dict as mechanism_to_dict
 from discreet.privacy import spell_exactly
 from discreet.release.guarantee import Guarantee
 from discreet.release.request import AnyRequest, Request
+from discreet.sources.events.periods import open_zone
 from discreet.text import round_apart, round_down, round_up
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ MOST_LABELS = 100_000
 
 _BACK = timedelta(minutes=1)
 """The most by which a clock may lie behind the last charge: clocks of two machines differ by seconds."""
+
+FIRST_YEAR, LAST_YEAR = 1900, 2999
+"""The years that a moment may be in: Python's calendar ends with year 9999, and years below 1000 are not read again."""
 
 _LONGEST_TEXT = 1000
 """The most characters of a purpose, a request id or a dataset: they are printed in tables."""
@@ -172,21 +176,28 @@ def open_charge(
     part: str | None = None,
 ) -> PlannedCharge:
     """Check the texts of the caller, open the ledger, and return the charge for a release with this delta."""
-    moment = None if as_of is None else parse_moment(as_of)
-    if moment is not None and moment > datetime.now(UTC):
-        raise InvalidValueError(f"as_of must not be after now, not {quote(as_of)}: that period has not begun")
     from discreet.ledger.ledger import Ledger
 
     for name, given in (("purpose", purpose), ("request_id", request_id), ("dataset", dataset), ("part", part)):
         if given is not None:
             check_text(given, name)
     book = ledger if isinstance(ledger, Ledger) else Ledger.unread(ledger)
+    moment = None if as_of is None else read_as_of(as_of, book)
     book.check_dataset(dataset)
     book.check_part(part)
     book.check_release_delta(delta, must_fit=request_id is None, as_of=moment, part=part)
-    if moment is not None and book.budget.every is None:
-        raise InvalidValueError("as_of must be left out for a budget that does not renew, in which all releases count")
     return PlannedCharge(book, purpose, request_id, dataset, as_of=moment, part=part)
+
+
+def read_as_of(as_of: Any, ledger: Ledger) -> datetime:
+    """Return the moment whose period a charge is for; raise if it is after now, or if the budget does not renew."""
+    moment = parse_moment(as_of, ledger.budget.zone)
+    # The clock of this host may differ from the one that counts, which is asked only if it matters.
+    if moment > datetime.now(UTC) and moment > (time := ledger.now()):
+        raise InvalidValueError(f"as_of must not be after now, which is {stamp(time)}, and is {moment.isoformat()}")
+    if ledger.budget.every is None:
+        raise InvalidValueError("as_of must be left out for a budget that does not renew, in which all releases count")
+    return moment
 
 
 def charge_record(account: Account, planned: PlannedCharge, query: Query, clock: datetime | None = None) -> Record:
@@ -321,23 +332,28 @@ def check_text(given: Any, name: str) -> str:
     return given
 
 
-def parse_moment(given: Any) -> datetime:
-    """Return a moment: a day stands for its first; UTC unless it has an offset. None is now.
+def parse_moment(given: Any, zone: str | None = None) -> datetime:
+    """Return a moment: a day stands for its first; without an offset it is in the zone, by default UTC. None is now.
 
     Examples
     --------
     >>> parse_moment("2026-11-01T06:00+01:00").astimezone(UTC).isoformat()
     '2026-11-01T05:00:00+00:00'
+    >>> parse_moment("2026-11-01", "Europe/Berlin").isoformat()
+    '2026-11-01T00:00:00+01:00'
     """
     if given is None:
         return datetime.now(UTC)
+    shown = given.isoformat() if isinstance(given, date) else given
     try:
         moment = given if isinstance(given, datetime) else datetime.fromisoformat(str(given))
     except ValueError:
         raise InvalidValueError(
-            f"as_of must be a day or a time such as 2026-11-01 or 2026-11-01T06:00+01:00, not {quote(given)}"
+            f"as_of must be a day or a time such as 2026-11-01 or 2026-11-01T06:00+01:00, not {quote(shown)}"
         ) from None
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    if not FIRST_YEAR <= moment.year <= LAST_YEAR:
+        raise InvalidValueError(f"as_of must be in the years {FIRST_YEAR} to {LAST_YEAR}, not {quote(shown)}")
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC if zone is None else open_zone(zone))
 
 
 def now() -> datetime:

@@ -121,6 +121,9 @@ class FileStore(Store):
         with hold_lock(self._path, "ledger", wait, report):
             yield
 
+    def check_publishing(self) -> None:
+        """Do nothing: the lock ends with the process alone."""
+
 
 def _stat_ledger(path: Path) -> os.stat_result:
     """Return the file's status; raise unless it is a file with one name, since SQLite keeps its journal by the name."""

@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
@@ -21,6 +21,7 @@ import discreet
 from discreet.errors import InvalidValueError, LedgerError, quote
 from discreet.ledger import charges
 from discreet.ledger.account import (
+    REST,
     Account,
     Budget,
     Composition,
@@ -28,6 +29,7 @@ from discreet.ledger.account import (
     Spending,
     Stored,
     Withdrawal,
+    check_readable,
     extend_account,
     list_parts,
     read_part,
@@ -181,7 +183,7 @@ class Ledger:
         """Return the notebook view, with the rows of `discreet budget show`."""
         from discreet.ledger.account import describe_whose, summarize_budget
 
-        parts = list_parts(self.account.current())
+        parts = list_parts(self.current())
         listed = [
             (f"part {printable(name)}", f"{round_up(spent)} of {round_up(whole)} is spent")
             for name, whole, spent, _ in parts
@@ -204,6 +206,16 @@ class Ledger:
         """Return the state after all records: budget, costs, requests."""
         return self._read()
 
+    def now(self) -> datetime:
+        """Return the time by the clock that counts: that of a server, or that of this machine for a file."""
+        with self._store.read(self._wait) as chain:
+            return chain.clock() or charges.now()
+
+    def current(self) -> Account:
+        """Return the state after all records, with the spending of today's period."""
+        with self._store.read(self._wait) as chain:
+            return self._catch_up(chain).at(chain.clock() or charges.now())
+
     @property
     def budget(self) -> Budget:
         """Return the budget."""
@@ -212,7 +224,7 @@ class Ledger:
     @property
     def composition(self) -> Composition:
         """Return the sums of the charges of today's period: epsilon, zCDP's rho, and delta; without periods of all."""
-        return self._read().current().spent
+        return self.current().spent
 
     @property
     def periods(self) -> dict[str, Composition]:
@@ -225,17 +237,17 @@ class Ledger:
 
         A budget that renews counts from the beginning of today's period.
         """
-        return self._read().current().spending.spent()
+        return self.current().spending.spent()
 
     @property
     def left(self) -> Fraction:
         """Return the epsilon of the budget minus the spent epsilon."""
-        return self._read().current().spending.left()
+        return self.current().spending.left()
 
     @property
     def spending(self) -> Spending:
         """Return the budget and the cost of each part, and of the remainder as None, in today's period."""
-        return self._read().current().spending
+        return self.current().spending
 
     @property
     def head(self) -> str:
@@ -287,6 +299,10 @@ class Ledger:
         """Return a context that holds the lock of `discreet publish`; it waits for another run, which it reports."""
         return self._store.lock_publishing(wait, report)
 
+    def check_publishing(self) -> None:
+        """Raise if this ledger holds the lock of `discreet publish`, and lost it."""
+        self._store.check_publishing()
+
     def check_dataset(self, dataset: str | None) -> None:
         """Raise if the ledger is for other data; `top_k` calls this before it reads any."""
         # An earlier reading suffices: the charge itself detects a file that was replaced since.
@@ -303,8 +319,9 @@ class Ledger:
         self, delta: Fraction, must_fit: bool, as_of: datetime | None = None, part: str | None = None
     ) -> None:
         """Raise if a release's delta does not fit the ledger; `top_k` calls this before it reads any data."""
-        account = (self._account or self._read()).at(as_of or datetime.now(UTC))
-        charges.check_release_delta(account, delta, must_fit, part)
+        if delta:
+            account = (self._account or self._read()).at(as_of or self.now())
+            charges.check_release_delta(account, delta, must_fit, part)
 
     def reserve_part(
         self, name: str, *, epsilon: Number, delta: Number | None = None, release_delta: Number | None = None
@@ -329,6 +346,8 @@ class Ledger:
         charges.check_text(name, "part")
         if len(name) > _LONGEST_PART or not name.isprintable():
             raise InvalidValueError(f"part must have at most {_LONGEST_PART} characters that can be printed")
+        if name.strip().casefold() == REST:
+            raise InvalidValueError(f"part must have another name than {REST!r}, which is the rest of the budget")
         whole, share = _parse_deltas(delta, release_delta)
         size = parameter(epsilon, "epsilon")
         if size < 0:
@@ -347,7 +366,7 @@ class Ledger:
                 "version": discreet.__version__,
             }
             account.spending.with_part(*read_part(content))
-            chain.append(next_record(account.last, PART, content))
+            _append(chain, account, next_record(account.last, PART, content))
 
     def has_request(self, request_id: str) -> bool:
         """Return True if a request of this name was charged."""
@@ -367,12 +386,13 @@ class Ledger:
         Record, Release, GroupedRelease or Sketch
             The charge, which is on disk; or the stored release of the same request.
         """
+        self.check_publishing()
         with self._store.write(self._wait) as chain:
             account = self._catch_up(chain)
             if planned.request_id is not None and planned.request_id in account.requests:
                 return charges.stored_release(chain, account, planned.request_id, query, others)
             record = charges.charge_record(account, planned, query, chain.clock())
-            chain.append(record)
+            _append(chain, account, record)
         return record
 
     def keep(self, charge: Record, release: Stored) -> None:
@@ -383,7 +403,7 @@ class Ledger:
                 if chain.record_at(charge.number) != charge or account.stores[charge.number] is not None:
                     raise LedgerError("the ledger does not hold its charge, or holds a release for it already")
                 content = {"charge": charge.number, "release": release.to_dict()}
-                chain.append(next_record(account.last, STORE, content))
+                _append(chain, account, next_record(account.last, STORE, content))
         except (LedgerError, InvalidValueError, EngineError) as error:
             kind, reason = (EngineError if isinstance(error, EngineError) else LedgerError), str(error)
         else:
@@ -402,7 +422,7 @@ class Ledger:
             if chain.record_at(charge.number) != charge:
                 raise LedgerError("the ledger does not hold the charge that it is to be locked for")
             content = {"charge": charge.number, "version": discreet.__version__}
-            chain.append(next_record(account.last, LOCK, content))
+            _append(chain, account, next_record(account.last, LOCK, content))
 
     def withdraw(self, chart: str, period: str | None, reason: str) -> None:
         """Write that a period of a chart is withdrawn; `discreet publish withdraw` calls this."""
@@ -417,7 +437,7 @@ class Ledger:
                 "time": time,
                 "version": discreet.__version__,
             }
-            chain.append(next_record(account.last, WITHDRAW, content))
+            _append(chain, account, next_record(account.last, WITHDRAW, content))
 
     def withdrawals(self) -> list[Withdrawal]:
         """Return all withdrawals of published charts, in order."""
@@ -441,7 +461,7 @@ class Ledger:
                 "time": charges.stamp(chain.clock() or charges.now()),
                 "version": discreet.__version__,
             }
-            chain.append(next_record(account.last, REOPEN, content))
+            _append(chain, account, next_record(account.last, REOPEN, content))
 
     def _read(self) -> Account:
         with self._store.read(self._wait) as chain:
@@ -461,6 +481,12 @@ class Ledger:
         first = LEAST if account is None else account.last.number + 1
         self._account = account = extend_account(account, chain.records(first))
         return account
+
+
+def _append(chain: Transaction, account: Account, record: Record) -> None:
+    """Write a record; raise before it if it could not be read again."""
+    check_readable(account, record)
+    chain.append(record)
 
 
 def _parse_deltas(delta: Any, release_delta: Any) -> tuple[Fraction | None, Fraction]:

@@ -37,6 +37,9 @@ _AT_ONCE = 500
 _CONNECT_SECONDS = 10
 """The longest time to wait for the server to answer; the URL may have another connect_timeout."""
 
+_KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
+"""A network that is gone shows within a minute, also while a run holds its lock for hours and asks nothing."""
+
 _IDLE_MILLISECONDS = 60_000
 """A host that stops in the middle of a transaction loses its lock, and its charge, after this time."""
 
@@ -118,22 +121,26 @@ class PostgresStore(Store):
     """A ledger on a PostgreSQL server; the URL may name its table, as in postgres://HOST/DATABASE?ledger=SCHEMA.TABLE."""
 
     def __init__(self, url: str) -> None:
-        place, _, query = url.partition("?")
+        # As libpq reads it: user and password end at the first "@" before a "/", and may have a "?".
+        user, rest = re.fullmatch("([a-z]+://(?:[^@/]*@)?)(.*)", url, re.DOTALL).groups()  # type: ignore[union-attr]
+        place, _, query = rest.partition("?")
         options = query.split("&") if query else []
         named = [each.removeprefix("ledger=") for each in options if each.startswith("ledger=")]
         name = named[-1] if named else _TABLE
         schema, _, table = name.rpartition(".")
         self._key = (schema or "public", table)
         if not all(re.fullmatch("[a-z_][a-z0-9_]{0,62}", each) for each in self._key):
+            # The name is not shown: with an "@" in a wrong place it is the end of a password.
             raise InvalidValueError(
-                "ledger must name its table as ledger=TABLE or ledger=SCHEMA.TABLE, of small letters, digits and _, "
-                f"not {quote(name)}"
+                "ledger must name its table as ledger=TABLE or ledger=SCHEMA.TABLE, of small letters, digits and _"
             )
-        rest = "&".join(each for each in options if not each.startswith("ledger="))
-        self._url = f"{place}?{rest}" if rest else place
+        others = "&".join(each for each in options if not each.startswith("ledger="))
+        self._url = f"{user}{place}?{others}" if others else f"{user}{place}"
         self._table = ".".join(f'"{each}"' for each in self._key)
-        # A password may have a "?", so that the place alone could end within it.
-        self.path = redact_url(url) + (f"?ledger={name}" if named else "")
+        self.path = redact_url(url)
+        if named and not self.path.endswith("..."):
+            self.path += f"?ledger={name}"
+        self._publishing: Any = None
 
     def make(self, first: Record) -> None:
         columns = ", ".join(f"{each} NOT NULL" for each in _COLUMNS)
@@ -186,7 +193,24 @@ class PostgresStore(Store):
                         f"another run of 'discreet publish' is at work on {self.path!r}; nothing was drawn, try again "
                         "later"
                     )
-            yield
+            self._publishing = connection
+            try:
+                yield
+            finally:
+                self._publishing = None
+
+    def check_publishing(self) -> None:
+        if self._publishing is None:
+            return
+        import psycopg
+
+        with suppress(psycopg.Error):
+            self._publishing.execute("SELECT 1")
+            return
+        raise EngineError(
+            f"the connection to the ledger {self.path!r} broke, and with it the lock of this run; nothing more is "
+            "drawn, try again later"
+        )
 
     def _is_granted(self, connection: Any, ask: str) -> bool:
         """Wait for a lock; return False if it was not free in time."""
@@ -214,7 +238,7 @@ class PostgresStore(Store):
         if own is None:
             raise InvalidValueError(f"ledger must be the URL of a PostgreSQL database, and {self.path!r} is none")
         options: dict[str, Any] = {"connect_timeout": _CONNECT_SECONDS, "application_name": "discreet"}
-        options |= {**own, "client_encoding": "utf8"}
+        options |= {**_KEEPALIVES, **own, "client_encoding": "utf8"}
         try:
             connection = psycopg.connect(**options, autocommit=True, prepare_threshold=None)
         except psycopg.Error as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from discreet.errors import InvalidTypeError, InvalidValueError, LedgerError, quote, redact_url
+from discreet.errors import InvalidTypeError, InvalidValueError, LedgerError, check_is_path, quote
 
 WITHDRAW = "withdraw"
 """Kind of record: a published chart's period was withdrawn; what it cost stays spent."""
@@ -157,6 +156,10 @@ class Store(ABC):
     def lock_publishing(self, wait: float, report: Callable[..., None]) -> AbstractContextManager[None]:
         """Hold the lock of `discreet publish`, so that no other run takes a period that is being drawn for lost."""
 
+    @abstractmethod
+    def check_publishing(self) -> None:
+        """Raise if this process holds the lock of `discreet publish`, and lost it."""
+
 
 def open_store(ledger: object) -> Store:
     """Return the store that an argument names, a path or the URL of a PostgreSQL database, without opening it."""
@@ -166,12 +169,6 @@ def open_store(ledger: object) -> Store:
     if not isinstance(text, str) or not text or "\0" in text:
         raise InvalidValueError(f"ledger must be a path, not {quote(text)}")
     if is_url(text):
-        if not text.startswith(_SCHEMES):
-            # Of any other URL a path would show the password.
-            raise InvalidValueError(
-                "ledger must be a path or the URL of a PostgreSQL database, such as postgres://HOST/DATABASE, not "
-                f"{quote(redact_url(text))}"
-            )
         from discreet.ledger.postgres_store import PostgresStore
 
         return PostgresStore(text)
@@ -180,6 +177,10 @@ def open_store(ledger: object) -> Store:
     return FileStore(text)
 
 
-def is_url(ledger: str) -> bool:
-    """Return True if the name of a ledger is a URL and no path; `open_store` refuses all but those of PostgreSQL."""
-    return re.match(r"\s*[A-Za-z][A-Za-z0-9+.-]+://", ledger) is not None
+def is_url(ledger: str, folder: str | os.PathLike[str] = "") -> bool:
+    """Return True for the URL of a PostgreSQL database, False for a path in a folder; raise for any other URL."""
+    if ledger.startswith(_SCHEMES):
+        return True
+    allowed = "a path or the URL of a PostgreSQL database, such as postgres://HOST/DATABASE"
+    check_is_path("ledger", ledger, allowed, folder)
+    return False

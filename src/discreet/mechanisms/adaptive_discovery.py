@@ -159,6 +159,11 @@ class AdaptiveDiscovery(WeightedDiscovery):
     def prefers_alternative(self, users: int, largest: int, hidden: int, noise: Callable[[Fraction], int]) -> bool:
         return min(LEAD * largest, users) - LEAD * hidden + noise(self.choice_rate) > 0
 
+    @property
+    def zcdp_delta(self) -> Fraction:
+        # The alternative spends all of delta on the items of one user alone.
+        return self.delta
+
     def compose_zcdp(self, selection: Fraction) -> Fraction:
         # epsilon-DP is epsilon^2/2-zCDP. After the choice there is one method or the other.
         return self.choice_epsilon**2 / 2 + max(self.zcdp + selection, self.alternative.zcdp)

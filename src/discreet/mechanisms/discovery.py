@@ -193,9 +193,8 @@ def make_discovery(
             f"epsilon of discovered must be below {decimal(rest)}, the epsilon of the release{left}, not "
             f"{decimal(part)}"
         )
-    found = METHODS[method](part, check_delta(delta), limit, adjacency, max_groups_per_user)
-    if isinstance(found, AdaptiveDiscovery):
-        found = replace(found, epsilon=part + choice, budget=budget)
+    own = {"budget": budget} if choice else {}
+    found = METHODS[method](part + choice, check_delta(delta), limit, adjacency, max_groups_per_user, **own)
     if found.threshold > found.largest_threshold:
         raise InvalidValueError(
             f"epsilon must be larger for discovery with max_items_per_user={limit}: with {round_up(part)} for it, "

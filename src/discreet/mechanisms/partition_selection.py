@@ -74,6 +74,11 @@ class PartitionSelection(ABC):
     def zcdp(self) -> Fraction:
         """The rho of delta-approximate zero-concentrated differential privacy, in all groups together."""
 
+    @property
+    def zcdp_delta(self) -> Fraction:
+        """The delta of that zero-concentrated differential privacy: what the items of one user alone cost."""
+        return self.delta
+
     def compose_zcdp(self, selection: Fraction) -> Fraction:
         """Return the rho of finding the items and selecting among them, given that of the selection."""
         return self.zcdp + selection

@@ -101,7 +101,11 @@ class Tally:
 
     def gap(self, upper: int, lower: int) -> Fraction:
         """Return the score at rank `upper` minus that at rank `lower`."""
-        return self.exact(upper) - self.exact(lower)
+        one, other = self.number(upper), self.number(lower)
+        # Whole numbers and rationals subtract exactly, floats do not.
+        if isinstance(one, float) or isinstance(other, float):
+            one, other = Fraction(one), Fraction(other)
+        return self.column.unit * (one - other)
 
     def gaps(self, upper: Ranks, lower: Ranks, scale: Fraction) -> Floats:
         """Return scale (score[upper] - score[lower]) for pairs of ranks, and 0 if it is negative.

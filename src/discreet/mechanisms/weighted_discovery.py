@@ -92,8 +92,13 @@ class WeightedDiscovery(PartitionSelection):
 
     @property
     def zcdp(self) -> Fraction:
-        # Given that no item of A is kept, sums within D = sqrt(sides) cost D^2 / (2 sigma^2). The rest costs delta / 2.
+        # Given that no item of A is kept, sums within D = sqrt(sides) cost D^2 / (2 sigma^2).
         return self._sides / (2 * self.sigma**2)
+
+    @property
+    def zcdp_delta(self) -> Fraction:
+        # The other half of delta is that of sigma, and zCDP has no use for it.
+        return self.delta / 2
 
     def keep_probability(self, total: int) -> arb:
         # Phi((w - T) / sigma) = erfc((T - w) / (sqrt(2) sigma)) / 2
@@ -140,7 +145,7 @@ class WeightedDiscovery(PartitionSelection):
             many=about(many),
             most=most,
             busy=about(-(-(self.cutoff + steps) // weigh_items(most))),
-            items=self.max_items_per_user,
+            count=self.max_items_per_user,
             groups=language.text("found.in_groups", count=groups) if groups > 1 else "",
         )
 

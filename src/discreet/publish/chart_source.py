@@ -7,21 +7,24 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 from urllib.parse import parse_qsl
 
 from discreet.errors import InvalidValueError, MissingExtraError, quote, refuse_column
 from discreet.publish.charts_file import VARIABLE, Chart, expand_variables
+from discreet.release.statement import ADDS_ONE, Question
 from discreet.sources.discovered import discovered
 from discreet.sources.events.connect import open_table
 from discreet.sources.events.csv_files import DELIMITERS
 from discreet.sources.events.dialects.base import dialect_named
 from discreet.sources.events.domain import parse_domain
 from discreet.sources.events.engine import ask
-from discreet.sources.events.group_columns import Product, product
+from discreet.sources.events.group_columns import Product, product, read_by
 from discreet.sources.events.group_keys import parse_by, parse_groups
 from discreet.sources.events.location import PREFIX, FilePath, Location
 from discreet.sources.events.periods import OnePeriod, period_column
+from discreet.sources.events.scoring import Steps
 from discreet.sources.events.source import events
 
 SPARK = "pyspark://"
@@ -237,5 +240,21 @@ def name_source(chart: Chart) -> str:
     # A variable may hold the whole URL. Where it is not set, as for a site that is made anew, the kind is unknown.
     url = re.sub(VARIABLE, lambda found: os.environ.get(found[1], ""), str(given.get("connect")))
     engine = url.partition(":")[0]
-    known = {"postgres": "postgresql", "postgresql": "postgresql", "duckdb": "duckdb", "sqlite": "sqlite"}
-    return known.get(engine, "spark" if engine in ("pyspark", "databricks") else "other")
+    schemes = {"postgres": "postgresql", "mysql": "mariadb", "pyspark": "spark", "databricks": "spark"}
+    same = ("postgresql", "mariadb", "clickhouse", "datafusion", "duckdb", "sqlite")
+    return engine if engine in same else schemes.get(engine, "other")
+
+
+def describe_question(chart: Chart, period: str | None) -> Question:
+    """Return the arguments of `events` for a chart that its releases do not record, without the place of the events."""
+    given, public, taken = chart.settings["events"], list_public_options(chart), find_period(chart, period)
+    steps = Steps.parse(given.get("value"), public["clip"], given.get("resolution"))
+    columns = [] if public.get("by") is None else read_by(public["by"])
+    return Question(
+        where=given.get("where"),
+        period=None if taken is None else taken.spelling,
+        has_zone=any(getattr(each, "zone", None) for each in [*columns, *([] if taken is None else [taken.column])]),
+        max_items_per_user=given.get("max_items_per_user"),
+        sensitivity=ADDS_ONE if steps is None else steps.sensitivity,
+        grid=Fraction(1) if steps is None else steps.resolution,
+    )

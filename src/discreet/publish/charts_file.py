@@ -20,7 +20,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import InvalidTypeError, InvalidValueError, quote, redact_url, suggestion
+from discreet.errors import InvalidTypeError, InvalidValueError, check_is_path, quote, redact_url, suggestion
 from discreet.language import LANGUAGES, Language
 from discreet.ledger.charges import check_text
 from discreet.ledger.store import canonical, digest, is_url
@@ -225,9 +225,10 @@ class ChartsFile:
     def find_ledger(self) -> str:
         """Return the path or the URL of the ledger, with the variables of the environment in it."""
         given = expand_variables(self.ledger, "ledger")
-        if is_url(given):
+        folder = Path(os.path.abspath(self.path)).parent
+        if is_url(given, folder):
             return given
-        path = Path(os.path.abspath(self.path)).parent / given
+        path = folder / given
         if is_in_site(path, self.out) or is_in_site(path, self.dummy_out):
             raise InvalidValueError(f"{self.path.name}: ledger must be outside of out, which is published and replaced")
         return str(path)
@@ -251,6 +252,7 @@ def read_charts(given: str | os.PathLike[str]) -> ChartsFile:
     ChartsFile
         The file with its charts; each has the defaults that it leaves open.
     """
+    check_is_path("FILE", os.fspath(given), "a charts file")
     path = Path(given)
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)

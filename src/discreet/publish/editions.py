@@ -10,6 +10,7 @@ A period is due once it is over on the calendar of the chart's time zone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
@@ -179,17 +180,19 @@ def read_record(entries: Iterable[Entry], chart: Chart, withdrawals: Iterable[Wi
 
 def check_site_is_of(ledger: Ledger, file: ChartsFile) -> None:
     """Raise unless a ledger holds the releases that the site shows: another ledger would draw them a second time."""
+    if not (file.out / "index.html").exists():
+        return
     try:
         head = (file.out / MARK).read_text(encoding="utf-8").strip()
-    except OSError:
-        return
-    entries, missing = ledger.history(), not ledger.has_head(head) if head else False
-    if not head:
-        # Sites of early versions do not name their ledger, but their data do.
-        known = {(each.edition["chart"], each.edition["period"]) for each in entries if each.edition and each.stored}
-        shown = (path.stem.partition(".") for path in (file.out / "data").glob("*.json"))
-        missing = any((chart, None if period == "once" else period) not in known for chart, _, period in shown)
-    if missing:
+    except (OSError, UnicodeDecodeError):
+        head = ""
+    if not re.fullmatch("[0-9a-f]{64}", head):
+        raise InvalidValueError(
+            f"out must be a site that names its ledger, and the file {MARK} of {file.out.name!r} is missing or "
+            f"damaged: {ledger.name!r} may lack releases that the site shows. If it was made with this ledger, move "
+            "the site away: it is written anew, and costs nothing. If not, name its ledger, or another out"
+        )
+    if not ledger.has_head(head):
         raise InvalidValueError(
             f"ledger must hold the releases that the site {file.out.name!r} shows, and {ledger.name!r} does not: "
             "they would be lost, and drawn a second time from the same people. Name the ledger that the site was made "
@@ -229,19 +232,21 @@ def find_day_after(unit: Unit, first: date) -> date:
     return unit.last_day(first) + timedelta(1)
 
 
-def check_is_past(moment: datetime, otherwise: str, unless: str = "") -> None:
+def check_is_past(moment: datetime, now: datetime, otherwise: str, unless: str = "") -> None:
     """Raise if a moment is in the future, because periods that end before it may not be over.
 
     Parameters
     ----------
     moment
         The moment that `as_of` names.
+    now
+        The time by the clock that counts.
     otherwise
         The consequence for a period that is not over, for the message.
     unless
         The options that allow a future moment, for the message.
     """
-    if moment > datetime.now(UTC):
+    if moment > now:
         raise InvalidValueError(
             f"as_of must not be after now{unless}, not {moment.isoformat()}: a period that is not over {otherwise}"
         )

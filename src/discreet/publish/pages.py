@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.labels import sort_key
 from discreet.language import ENGLISH, Language
 from discreet.ledger.ledger import Ledger
-from discreet.publish.chart_source import name_source
+from discreet.publish.chart_source import describe_question, name_source
 from discreet.publish.charts_file import Chart, ChartsFile
 from discreet.publish.editions import Edition, is_withheld, read_record, spell_moment
 from discreet.publish.pictures import draw_pictures, is_drawable
@@ -51,6 +51,9 @@ _BAR_LENGTH = 1000
 
 _CHIPS = 12
 """A card shows the items of a list without an order if there are at most this many, all of them."""
+
+_MARKS = re.compile(r"[\\`*_\[\]<>|~&#]")
+"""Marks of Markdown, which mean nothing after a backslash: the reason of a correction is any text."""
 
 _SEARCHED = 20
 """A page with more items than this, or with groups, has a search box."""
@@ -132,7 +135,7 @@ def list_files(site: Site) -> dict[str, str]:
     texts = _write_statements(site)
     # Headings, lists, paragraphs and code are rendered, and everything else stays text: a title or a unit can be any
     # text, so it must not become a link, an image or a tag.
-    markdown = MarkdownIt("zero", {"html": False}).enable(["heading", "list", "backticks", "table"])
+    markdown = MarkdownIt("zero", {"html": False}).enable(["heading", "list", "backticks", "table", "escape"])
     statement = markdown.render(texts["statement.md"])
     texts["statement.html"] = render_page(
         "statement.html", title=language.text("site.statement"), statement=statement, own=None
@@ -238,10 +241,14 @@ def _promise_of(release: AnyRelease, language: Language) -> str:
 
 
 def _promise_of_edition(edition: Edition, language: Language) -> str:
-    """Return the promise of an edition: of a correction that of all releases of the period, which were all public."""
-    if not edition.earlier or edition.entry is None:
+    """Return the promise of an edition: of a correction that of all releases of the period, which were all public.
+
+    A withdrawal takes nothing back of what was seen.
+    """
+    if edition.entry is None or not (edition.earlier or edition.withdrawal):
         return _promise_of(edition.release, language)
-    entries, seen = (*edition.earlier, edition.entry), language.text("seen.replaced")
+    entries = (*edition.earlier, edition.entry)
+    seen = language.text("seen.replaced" if edition.withdrawal is None else "seen.gone")
     epsilon = sum((each.epsilon for each in entries), Fraction(0))
     delta = sum((each.delta for each in entries), Fraction(0))
     return promise_to_people(epsilon, delta, edition.release.guarantee.adjacency, seen, language)
@@ -278,30 +285,42 @@ def _write_statements(site: Site) -> dict[str, str]:
     entries = []
     for pages in site.charts:
         chart, latest = pages.chart, pages.latest
-        find_subject = partial(make_subject, latest.release, site.ledger, latest.entry, name_source(chart))
-        subject, english = find_subject(language), find_subject()
+        # The question is known only if the chart still asks it.
+        is_asked = latest.entry is None or latest.fingerprint == chart.fingerprint
+        question = describe_question(chart, latest.period) if is_asked else None
+        find_subject = partial(
+            make_subject, latest.release, site.ledger, latest.entry, name_source(chart), question=question
+        )
+        subject, english = find_subject(language=language), find_subject()
         if latest.shown_part(chart) is None:
             gone = language.text("statement.too_noisy" if latest.withdrawal is None else "site.withdrawn")
             subject = replace(subject, quality=gone)
         # The headings of a statement move one level down, below the title of the site.
-        notices = [
-            f"- {language.period(each.period) or chart.title}: {notice}"
-            for each in pages.editions
-            if (notice := each.describe_notice(chart, language))
-        ]
+        notices, noted = (
+            [
+                printable(f"{tongue.period(each.period) or chart.title}: {notice}")
+                for each in pages.editions
+                if (notice := each.describe_notice(chart, tongue))
+            ]
+            for tongue in (language, ENGLISH)
+        )
         told = write_statement(subject, "statement.site_registry")
         lowered = re.sub("^(#+ )", r"#\1", told, flags=re.MULTILINE)
         name = ", ".join(filter(None, [printable(chart.title), language.period(latest.period)]))
         texts.append(lowered.replace("## ", f"## {name}: ", 1))
         if notices:
-            texts.append("\n".join([f"### {language.text('statement.changed')}", "", *map(printable, notices)]))
+            listed = ["- " + _MARKS.sub(r"\\\g<0>", notice) for notice in notices]
+            texts.append("\n".join([f"### {language.text('statement.changed')}", "", *listed]))
         answers = {"basic.name": chart.title, "deployment_model.release_type": "One release"}
         if chart.note is not None:
             answers["basic.description"] = chart.note
         if chart.unit is not None:
             answers["deployment_model.release_type"] = "Many releases"
             answers["deployment_model.release_type_details"] = f"One release for each {chart.get('every')}."
-        entries.append(entry_to_yaml(write_registry_entry(english, answers)))
+        entry = write_registry_entry(english, answers)
+        administrative = entry["deployment"]["administrative"]
+        administrative["notes"] = "\n".join(filter(None, [administrative["notes"], *noted]))
+        entries.append(entry_to_yaml(entry))
     if not entries:
         texts.append(language.text("site.nothing"))
     return {"statement.md": "\n\n".join(texts) + "\n", "statement.yaml": "---\n".join(entries) or "[]\n"}
@@ -328,6 +347,7 @@ def _describe_card(pages: ChartPages, language: Language) -> dict[str, Any]:
         return {**card, "more": language.text("site.withdrawn" if withdrawn else "site.too_noisy")}
     items = list(map(printable, release))
     if release.counts is None and release.order is None:
+        items = list(map(printable, release.listing.items))
         # The first few of a list without an order would look like the best few.
         few = items if len(items) <= _CHIPS else []
         return {**card, "items": few, "more": "" if few else language.text("site.no_order", count=len(items))}
@@ -393,7 +413,7 @@ def _describe_edition(site: Site, pages: ChartPages, place: int) -> dict[str, An
         "is_withdrawn": edition.withdrawal is not None,
         "has_data": shown is not None or edition.withdrawal is not None,
         "has_pictures": _find_drawn(site, chart, edition) is not None,
-        "own": None if edition.withdrawal is not None else _promise_of_edition(edition, language),
+        "own": _promise_of_edition(edition, language),
         "terms": [f"{_capitalize(line.removesuffix('.'))}." for line in lines],
     }
 
@@ -454,8 +474,8 @@ def _list_terms(release: Any, language: Language) -> dict[str, str]:
 
 def describe_list(release: Release, earlier: Earlier | None, language: Language = ENGLISH) -> dict[str, Any]:
     """Return the values of `list.html`: the rows of a list, and the items that came and went since the one before."""
-    came = [] if earlier is None else _find_missing(release.items, earlier.release.items)
-    went = [] if earlier is None else _find_missing(earlier.release.items, release.items)
+    came = [] if earlier is None else _find_missing(release.listing.items, earlier.release.items)
+    went = [] if earlier is None else _find_missing(earlier.release.listing.items, release.items)
     new = {sort_key(item) for item in came}
     earlier_counts = None if earlier is None else earlier.release.counts
     caption = f"{describe_size(release, language)}, {release.listing.describe_order(language)}."
@@ -473,7 +493,7 @@ def describe_list(release: Release, earlier: Earlier | None, language: Language 
         "went": [printable(item) for item in went],
     }
     if release.counts is None:
-        items = release.items if release.order is None else release.order
+        items = release.listing.items if release.order is None else release.order
         return {**view, "rows": [{"label": printable(item), "is_new": sort_key(item) in new} for item in items]}
 
     places = {sort_key(item): place for place, item in enumerate(release.order or [], 1)}

@@ -22,7 +22,7 @@ import numpy as np
 
 from discreet.errors import Error, InvalidValueError, LedgerError, quote
 from discreet.ledger.account import Budget, Composition, Spending
-from discreet.ledger.charges import open_charge
+from discreet.ledger.charges import enter_period, open_charge
 from discreet.ledger.ledger import Ledger
 from discreet.mechanisms.discovery import delta_warning
 from discreet.publish.chart_source import (
@@ -116,12 +116,14 @@ class ChartPrice:
 class Price:
     """The cost of a run: its charts, the budget, and the cost of all earlier releases of the same period of the budget.
 
-    `spending` is that cost by parts, and `period` that period, None for a budget that does not renew.
+    `spending` is that cost by parts, and `period` that period, None for a budget that does not renew. `moment` is the
+    time of the run.
     """
 
     charts: tuple[ChartPrice, ...]
     budget: Budget
     spending: Spending
+    moment: datetime
     period: str | None = None
 
     @property
@@ -162,14 +164,18 @@ class Failure:
     error: Exception
 
 
-def make_price(charts: Sequence[Chart], ledger: Ledger, moment: datetime, charge_again: Collection[str] = ()) -> Price:
-    """Compute the cost of a run at a moment from the ledger and public lists, without reading events.
+def make_price(
+    charts: Sequence[Chart], ledger: Ledger, as_of: datetime | None = None, charge_again: Collection[str] = ()
+) -> Price:
+    """Compute the cost of a run from the ledger and public lists, without reading events.
 
-    `charge_again` holds ids of charts. One period of each may be charged once more than `MOST_CHARGES` times.
+    `as_of` is the moment of the run, by default now by the clock of the ledger. `charge_again` holds ids of charts. One
+    period of each may be charged once more than `MOST_CHARGES` times.
     """
     for name in charge_again:
         if name not in [chart.id for chart in charts]:
             raise InvalidValueError(f"charge_again must be the id of a chart of the file, not {quote(name)}")
+    moment = as_of or ledger.now()
     entries = ledger.history()
     withdrawn = ledger.withdrawals()
     records = [read_record(entries, chart, withdrawn) for chart in charts]
@@ -177,10 +183,13 @@ def make_price(charts: Sequence[Chart], ledger: Ledger, moment: datetime, charge
         _price_chart(chart, record, moment, chart.id in charge_again)
         for chart, record in zip(charts, records, strict=True)
     ]
-    account = ledger.account.at(moment)
+    account = ledger.account
+    # A charge for a period that has ended in the ledger is refused. A run without charges writes the site all the same.
+    is_entered = as_of is not None and any(row.due for row in rows)
+    account = enter_period(account, moment) if is_entered else account.at(moment)
     budget = account.budget
     rows = [_check_part(row, account.spending) for row in rows]
-    price = Price(tuple(rows), budget, account.spending, account.period)
+    price = Price(tuple(rows), budget, account.spending, moment, account.period)
     # Follow the budget as periods end and all charts are released: a heap of the next period of each chart, by the day
     # after it.
     coming: list[tuple[date, int, Unit, Composition]] = []
@@ -302,7 +311,8 @@ def release_due(price: Price, ledger: Ledger, report: Report, as_of: datetime | 
         for period in row.due if row.cost is not None else ():
             try:
                 notes = _release_period(row.chart, row.record, period, ledger, report, as_of)
-            except Exception as error:  # any error ends this chart alone
+            except Exception as error:  # any error ends this chart alone, but for a lock that is lost
+                ledger.check_publishing()
                 failure = Failure(row.chart.id, period, error)
                 break
             for note in notes:
@@ -349,7 +359,7 @@ def _release_period(
 
 
 def price_correction(
-    chart: Chart, period: str | None, reason: str, ledger: Ledger, moment: datetime, draw_again: bool = False
+    chart: Chart, period: str | None, reason: str, ledger: Ledger, as_of: datetime | None, draw_again: bool = False
 ) -> Price:
     """Compute the cost of releasing a published period again, which is nothing if this correction was made already.
 
@@ -367,10 +377,11 @@ def price_correction(
     request = record.next_request_id(chart.id, period)
     if request in record.other_ids:
         raise LedgerError(f"request id {quote(request)} is used by another release, which is not of this chart")
-    account = ledger.account.at(moment)
+    moment = as_of or ledger.now()
+    account = ledger.account.at(moment) if as_of is None or is_made else enter_period(ledger.account, moment)
     account.spending.budget_of(chart.get("part"))
     row = ChartPrice(chart, record, () if is_made else (period,), cost)
-    return Price((row,), account.budget, account.spending, account.period)
+    return Price((row,), account.budget, account.spending, moment, account.period)
 
 
 def correct_period(price: Price, reason: str, ledger: Ledger, report: Report, as_of: datetime | None = None) -> None:

@@ -15,7 +15,7 @@ from discreet.release.grouped import GroupedRelease
 from discreet.release.release import Release
 from discreet.text import printable
 
-_TREND = 240, 60, 6
+_TREND = 240, 90, 6
 """Width and height of the view box of a trend line in `trend.html`, and the margin inside it."""
 
 

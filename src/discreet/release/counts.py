@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil
 from typing import Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
@@ -46,7 +46,7 @@ class CountMechanism:
 
         Rounding preserves privacy: scores that differ by x are at most ceil(x / grid) steps apart.
         """
-        return round_half_up(score / self.grid)
+        return round_half_up(score, self.grid)
 
     def add_noise(self, items: list[Any], scores: list[Fraction], noise: Callable[[Fraction], int]) -> list[Count]:
         """Return the noisy counts of some items, the largest first, equal ones in the order of their labels.
@@ -96,9 +96,11 @@ def make_value_format(grid: Fraction, l1: Fraction, epsilon: Fraction, d: int, *
     return CountFormat(grid, width, floor)
 
 
-def round_half_up(value: Fraction) -> int:
-    """Round to the nearest whole number, half up; half to even could put scores 1 apart on steps 2 apart."""
-    return floor(value + Fraction(1, 2))
+def round_half_up(value: Fraction, step: Fraction = Fraction(1)) -> int:
+    """Round to the nearest whole step, half up; half to even could put scores 1 apart on steps 2 apart."""
+    # floor(value / step + 1/2) in whole numbers, which is several times faster than in fractions.
+    over, under = value.numerator * step.denominator, value.denominator * step.numerator
+    return (2 * over + under) // (2 * under)
 
 
 def to_score(steps: int, grid: Fraction) -> int | Fraction:
@@ -172,7 +174,7 @@ class Reach:
     @classmethod
     def of(cls, sensitivity: Sensitivity) -> Reach:
         """Return the reach of the sensitivity of adding one user, in units of score."""
-        return cls(max(sensitivity.down, sensitivity.up), sensitivity.down + sensitivity.up)
+        return cls(max(sensitivity.down, sensitivity.up), sensitivity.span)
 
 
 def _in_whole_steps(sensitivity: Sensitivity, grid: Fraction) -> Reach:

@@ -51,7 +51,7 @@ from discreet.sources.discovered import (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DiscoveryRequest:
-    """A request for items that nobody listed; items and scores stay unread in the source.
+    """A request for partition selection; items and scores stay unread in the source.
 
     Attributes
     ----------
@@ -128,7 +128,8 @@ class DiscoveryRequest:
                 drawn = request.draw_selection(snapshot.tally, randomness)
                 items = list(snapshot.items(drawn.selection))
                 if self.shortfall_mechanism is not None:
-                    released = [int(snapshot.tally.exact(rank) / grid) for rank in drawn.selection.ranks.tolist()]
+                    ranks = drawn.selection.draw_ranks().tolist()
+                    released = [int(snapshot.tally.exact(rank) / grid) for rank in ranks]
         counted, noise, mechanism = self.count_mechanism, randomness.noise, self.share.mechanism
         counts = None if counted is None or noise is None else counted.add_noise(items, drawn.scores, noise)
         order = items if mechanism.ordered and not takes_all else None

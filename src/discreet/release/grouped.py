@@ -318,7 +318,7 @@ class GroupedRelease(Mapping[Any, Release]):
         sizes = sorted({release.d for release in self.values() if release.d is not None})
         items = language.text("list.of_found")
         if sizes:
-            items = language.text("list.of_all", d=sizes[0])
+            items = language.text("list.of_all", count=sizes[0])
         if len(sizes) > 1:
             items = language.text("list.of_some", least=sizes[0], most=sizes[-1])
         return language.text(

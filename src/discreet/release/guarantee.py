@@ -34,7 +34,7 @@ class Guarantee:
     mechanism
         The mechanism that made the release.
     zcdp
-        The rho of zero-concentrated differential privacy, for composition.
+        The rho of zero-concentrated differential privacy, for composition; `zcdp_delta`-approximate with a discovery.
     counts_epsilon
         The part of epsilon that the counts cost; 0 without counts, and for groups that divide epsilon differently.
     discovery
@@ -53,12 +53,21 @@ class Guarantee:
     shortfall_epsilon: Fraction = Fraction(0)
 
     def __repr__(self) -> str:
-        return repr_with_decimals(self, round_up)
+        shown = repr_with_decimals(self, round_up)
+        if not self.zcdp_delta:
+            return shown
+        rho = f", zcdp={round_up(self.zcdp)}"
+        return shown.replace(rho, f"{rho}, zcdp_delta={round_up(self.zcdp_delta)}", 1)
 
     @property
     def delta(self) -> Fraction:
         """The delta of (epsilon, delta)-differential privacy: 0 except for partition selection."""
         return Fraction(0) if self.discovery is None else self.discovery.delta
+
+    @property
+    def zcdp_delta(self) -> Fraction:
+        """The delta of delta-approximate zCDP with the rho `zcdp`: 0 except for partition selection."""
+        return Fraction(0) if self.discovery is None else self.discovery.zcdp_delta
 
     @property
     def threshold(self) -> int | None:
@@ -158,10 +167,10 @@ class Guarantee:
         if accountant == "rdp":
             rho = float_above(self.zcdp)
             return events.ZCDpEvent(rho) if rho < inf else events.NonPrivateDpEvent()
-        # The parameter of the noise is rounded up: a larger one means less noise and a larger loss.
+        # Rates of noise are rounded up, which never understates the privacy loss.
         finding = [self.discovery_epsilon, self.selection_epsilon]
         if self.discovery is not None and self.discovery.alternative is not None:
-            # The alternative spends both in one noise.
+            # The alternative spends both parts on one noise.
             finding = [self.discovery_epsilon + self.selection_epsilon]
         costs = *finding, self.counts_epsilon, self.shortfall_epsilon
         rates = [float_above(cost) for cost in costs if cost]

@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import io
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cache, partial
 from math import ceil
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib import rcParams
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubplotParams
+from matplotlib.text import Text
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.labels import sort_key
 from discreet.language import ENGLISH, Language
 from discreet.release.grouped import name_group
 from discreet.release.release import Listing, describe_cost
-from discreet.release.theme import Theme, themed
+from discreet.release.theme import FONTS_WANTED, Theme, themed
 from discreet.text import printable, shorten
 
 if TYPE_CHECKING:
@@ -46,14 +50,17 @@ _COLUMN = 10
 """So many names without counts stand in one column before a second one begins."""
 
 _LONGEST = 40
-"""A longer name is cut."""
+"""A longer name is cut in the middle."""
+
+_NARROWEST = 1.5
+"""In axes of fewer inches than this, a title and notes are as wide as this."""
 
 _LARGEST = 10**300
 """Larger numbers have no float to draw them by."""
 
 _DPI = 150
 
-_TITLE: dict[str, Any] = {"x": 0.01, "ha": "left", "fontsize": 11, "fontweight": "bold"}
+TITLE: dict[str, Any] = {"x": 0.01, "ha": "left", "fontsize": 11, "fontweight": "bold"}
 """The style of the title above a figure."""
 
 
@@ -80,20 +87,45 @@ def render(figure: Figure, ending: str, title: str | None = None, identifier: st
     if identifier is not None:
         metadata["Identifier"] = identifier
     content = io.BytesIO()
-    with themed(), warnings.catch_warnings():
-        # Names may have letters that matplotlib's font lacks.
-        warnings.filterwarnings("ignore", message="Glyph")
+    with themed(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         paper = figure.get_facecolor()
         figure.savefig(content, format=ending, metadata=metadata, dpi=_DPI, facecolor=paper)
+    # matplotlib names each letter of an item; in an SVG file letters are text, which the reader's fonts show.
+    if ending != "svg" and any(str(each.message).startswith("Glyph") for each in caught):
+        _warn_of_missing_letters()
+    for each in caught:
+        if not str(each.message).startswith("Glyph"):
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
     return content.getvalue()
 
 
-def open_axes(ax: Any, height: float) -> Axes:
-    """Return the axes that the caller gave, or those of a new figure of a height in inches."""
+@cache
+def _warn_of_missing_letters() -> None:
+    """Warn once in a process."""
+    warnings.warn(f"pictures have boxes in place of letters that no font here has: {FONTS_WANTED}", stacklevel=3)
+
+
+def open_axes(ax: Any, height: float, theme: Theme) -> Axes:
+    """Return the axes of a new figure of a height in inches, or those that the caller gave, with the looks of a theme.
+
+    A figure of the caller's whose layout nobody chose gets the constrained one, which makes room for names and notes.
+    """
     if ax is None:
         return Canvas(figsize=(WIDTH, height), layout="constrained").add_subplot()
     if not isinstance(ax, Axes):
         raise InvalidTypeError(f"ax must be the axes of matplotlib to draw in, not {quote(ax)}")
+    figure = figure_of(ax)
+    if figure.get_layout_engine() is None and vars(figure.subplotpars) == vars(SubplotParams()):
+        figure.set_layout_engine("constrained")
+    ax.set_facecolor(theme.paper)
+    for side, spine in ax.spines.items():
+        spine.set(edgecolor=theme.quiet, visible=side not in ("top", "right"))
+    ax.set_axisbelow(True)
+    ax.grid(visible=True, color=theme.grid)
+    ax.tick_params(color=theme.quiet, labelcolor=theme.ink, labelfontfamily=rcParams["font.family"])
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.label.set_color(theme.ink)
     return ax
 
 
@@ -102,20 +134,32 @@ def figure_of(axes: Axes) -> Any:
     return axes.figure.canvas.figure
 
 
-def entitle(axes: Axes, title: str) -> None:
-    """Write a title above the figure if it is discreet's own, else above the axes."""
-    figure = figure_of(axes)
+def entitle(axes: Axes, theme: Theme, title: str, warning: str = "") -> None:
+    """Write a title above the figure if it is discreet's own, else above the axes; a warning makes all of it red."""
+    figure, lines = figure_of(axes), [each for each in (warning, title) if each]
+    colour = theme.warn if warning else theme.ink
     if isinstance(figure, Canvas):
-        figure.suptitle(fill(title, 74), **_TITLE)
+        figure.suptitle("\n".join(fill(line, 74) for line in lines), **TITLE, color=colour)
     else:
-        axes.set_title(fill(title, 60), fontsize=11)
+        _wrap(axes.set_title("\n".join(lines), fontsize=11, loc="left", fontweight="bold", color=colour), axes)
+
+
+def _wrap(text: Text, axes: Axes) -> None:
+    """Wrap a text to the width that the axes have when it is drawn; matplotlib itself wraps to that of the figure."""
+    text.set_wrap(True)
+    text._get_wrap_line_width = partial(_measure, axes)  # type: ignore[attr-defined]  # private, and older than 3.9
+
+
+def _measure(axes: Axes) -> float:
+    """Return the width of axes in pixels, or the least one that text is wrapped to."""
+    return float(max(axes.get_window_extent().width, _NARROWEST * figure_of(axes).dpi))
 
 
 def add_heading(figure: Figure, heading: str) -> None:
     """Write a heading above the title of a figure of discreet's own, which becomes taller by it."""
     lines = fill(printable(heading), 74)
     with themed():
-        title = figure.suptitle(f"{lines}\n{figure.get_suptitle()}", **_TITLE)
+        title = figure.suptitle(f"{lines}\n{figure.get_suptitle()}", **TITLE)
     title.set_parse_math(False)
     figure.set_figheight(figure.get_figheight() + 0.2 * (lines.count("\n") + 1))
 
@@ -129,28 +173,42 @@ def write_below(axes: Axes, theme: Theme, notes: Iterable[str], label: str = "")
         figure.supxlabel(fill_notes(notes, WIDTH), x=0.01, ha="left", **small)
     else:
         # In somebody else's figure there is no other place than the axes' own.
-        width = axes.get_position().width * figure.get_figwidth()
-        axes.set_xlabel("\n".join([*([label] if label else []), fill_notes(notes, width)]), loc="left", **small)
+        lines = [*([label] if label else []), *map(_capitalize, notes)]
+        _wrap(axes.set_xlabel("\n".join(lines), loc="left", **small), axes)
 
 
 def fill_notes(notes: Iterable[str], width: float) -> str:
     """Return notes as lines of small print of a width in inches, each note beginning with a capital."""
-    return "\n".join(fill(f"{note[:1].upper()}{note[1:]}", max(20, round(_SMALL_LETTERS * width))) for note in notes)
+    return "\n".join(fill(_capitalize(note), max(20, round(_SMALL_LETTERS * width))) for note in notes)
+
+
+def _capitalize(note: str) -> str:
+    # str.capitalize would turn all other letters into small ones.
+    return note[:1].upper() + note[1:]
 
 
 def draw_release(release: Release, ax: Any = None, dark: bool = False, language: Language = ENGLISH) -> Any:
     """Return a figure of a release: bars for counts, numbered names for an order, else chips."""
     check_size(release.k)
     with themed(dark) as theme:
-        across, rows = _arrange(release.listing, WIDTH)
-        cost = describe_cost(release.guarantee, language=language)
-        notes = [*release.describe_shortfall(language), cost, *release.remarks(language)]
-        axes = open_axes(ax, ROW * max(rows, 1) + 0.9 + 0.2 * len(notes))
-        entitle(axes, release.title(language))
+        warning, notes = _describe(release, describe_cost(release.guarantee, language=language), language)
+        width = ax.get_window_extent().width / figure_of(ax).dpi if isinstance(ax, Axes) else WIDTH
+        across, rows = _arrange(release.listing, width)
+        axes = open_axes(ax, ROW * max(rows, 1) + 0.9 + 0.2 * len(notes), theme)
+        entitle(axes, theme, release.title(language), warning)
         _draw_listing(axes, release.listing, theme, across, rows, language)
         label = "" if release.counts is None else language.text("picture.interval")
         write_below(axes, theme, notes, label)
         return figure_of(axes)
+
+
+def _describe(release: Release | GroupedRelease, cost: str, language: Language) -> tuple[str, list[str]]:
+    """Return the warning above a release, which is empty if it is private, and the notes below it."""
+    warning, remarks = language.text("note.not_private"), release.remarks(language)
+    if not release.private:
+        # It promises nothing, so it has no cost.
+        return warning, [*release.describe_shortfall(language), *(each for each in remarks if each != warning)]
+    return "", [*release.describe_shortfall(language), cost, *remarks]
 
 
 def draw_groups(release: GroupedRelease, dark: bool = False, language: Language = ENGLISH) -> Any:
@@ -167,8 +225,9 @@ def draw_groups(release: GroupedRelease, dark: bool = False, language: Language 
         columns = min(len(shown), 2 if has_counts else 3)
         plans = {group: _arrange(listing, WIDTH / columns) for group, listing in shown.items()}
         tall = [max(rows for _, rows in list(plans.values())[i : i + columns]) for i in range(0, len(shown), columns)]
-        # Constrained layout makes no room for a heading at the right. Names of items take about half of a panel.
-        letters = int(_LETTERS * WIDTH / columns * (0.5 if has_counts else 1))
+        # Constrained layout makes no room for a heading at the right; names of items stand at the left of bars.
+        named = [name for listing in shown.values() for name in _spell_items(listing.items)] if has_counts else []
+        letters = max(12, int(_LETTERS * WIDTH / columns) - max(map(len, named), default=0))
         headings = {
             group: fill(
                 shorten(name_group(group), 90 // columns) + (f" ({listing.bound})" if listing.bound else ""), letters
@@ -180,7 +239,7 @@ def draw_groups(release: GroupedRelease, dark: bool = False, language: Language 
             ROW * max(rows, 1) + 0.75 + 0.18 * max(more_lines[i * columns : (i + 1) * columns])
             for i, rows in enumerate(tall)
         ]
-        notes = [*release.describe_shortfall(language), release.describe_cost(language), *release.remarks(language)]
+        warning, notes = _describe(release, release.describe_cost(language), language)
         if has_counts:
             notes.insert(0, language.text("picture.interval"))
         if more := len(release) - len(shown):
@@ -193,17 +252,17 @@ def draw_groups(release: GroupedRelease, dark: bool = False, language: Language 
             axes.set_title(headings[group], fontsize=10)
             _draw_listing(axes, listing, theme, *plans[group], language)
             axes.tick_params(labelbottom=has_counts)
-        entitle(grid[0, 0], release.title(language))
+        entitle(grid[0, 0], theme, release.title(language), warning)
         for axes in list(grid.flat)[len(shown) :]:
             axes.set_visible(False)
         figure.supxlabel(fill_notes(notes, WIDTH), x=0.01, ha="left", fontsize=8.5, color=theme.quiet)
         return figure
 
 
-def draw_sketch(sketch: Sketch, ax: Any = None, dark: bool = False) -> Any:
+def draw_sketch(sketch: Sketch, ax: Any = None, dark: bool = False, language: Language = ENGLISH) -> Any:
     """Return a figure of a sketch: its noisy scores with intervals, and the curve that stands in for the scores."""
     with themed(dark) as theme:
-        axes = open_axes(ax, 4.2)
+        axes = open_axes(ax, 4.2, theme)
         half, tally = float(sketch.half_width), sketch.tally()
         noisy = np.array([_to_float(score) for score in sketch.noisy])
         last = sketch.ranks[-1] if sketch.domain_size is None else sketch.domain_size
@@ -215,11 +274,12 @@ def draw_sketch(sketch: Sketch, ax: Any = None, dark: bool = False) -> Any:
             axes.set_yscale("log", nonpositive="clip")
             # Intervals that reach zero have no end on this axis.
             axes.set_ylim(noisy.min() / 3)
-        axes.xaxis.set_major_formatter("{x:,.0f}")
-        axes.yaxis.set_major_formatter("{x:,.10g}")
-        entitle(axes, sketch.title())
-        axes.set_ylabel("score")
-        write_below(axes, theme, sketch.describe_terms(), "rank")
+        axes.xaxis.set_major_formatter(lambda x, _: language.number(f"{x:,.0f}"))
+        axes.yaxis.set_major_formatter(lambda x, _: language.number(f"{x:,.10g}"))
+        cost, *doubt = sketch.describe_terms(language)
+        entitle(axes, theme, sketch.title(language), " ".join(doubt))
+        axes.set_ylabel(language.text("curve.score"))
+        write_below(axes, theme, [cost] if sketch.private else [], language.text("curve.rank"))
         return figure_of(axes)
 
 
@@ -236,7 +296,7 @@ def _arrange(listing: Listing, width: float) -> tuple[int, int]:
     count = len(listing.items)
     if listing.counts is not None or not count:
         return 1, count
-    longest = max(len(_spell(item)) for item in listing.items)
+    longest = max(map(len, _spell_items(listing.items)))
     across = max(1, min(4, ceil(count / _COLUMN), int(_LETTERS * width / (longest + 4))))
     return across, ceil(count / across)
 
@@ -251,15 +311,11 @@ def _draw_listing(axes: Axes, listing: Listing, theme: Theme, across: int, rows:
         axes.text(0, 0, language.text("list.empty"), color=theme.quiet, va="center")
     chip = {"boxstyle": "round,pad=0.3", "facecolor": theme.grid, "edgecolor": theme.quiet, "linewidth": 0.6}
     numbered = listing.order is not None
-    for place, item in enumerate(listing.items if listing.order is None else listing.order):
+    for place, name in enumerate(_spell_items(listing.items if listing.order is None else listing.order)):
         # Columns are read downwards, as the names of a dictionary are.
         column, row = divmod(place, rows)
         # The points of all numbers stand below each other.
-        words = (
-            f"{place + 1:\N{FIGURE SPACE}>{len(str(len(listing.items)))}}.  {_spell(item)}"
-            if numbered
-            else _spell(item)
-        )
+        words = f"{place + 1:\N{FIGURE SPACE}>{len(str(len(listing.items)))}}.  {name}" if numbered else name
         axes.text(column + 0.03, row, words, va="center", fontsize=10, bbox=None if numbered else chip)
 
 
@@ -273,9 +329,8 @@ def _draw_bars(axes: Axes, listing: Listing, counts: Sequence[Any], theme: Theme
     axes.errorbar(value, rows, xerr=ends, fmt="none", ecolor=theme.mark, elinewidth=1.5, capsize=3, capthick=1.5)
     axes.axvline(0, color=theme.quiet, linewidth=0.8)
     for row, count in enumerate(counts):
-        text = str(language.spell(count.value))
-        axes.annotate(text, (max(high[row], 0.0), row), (6, 0), textcoords="offset points", va="center", fontsize=9)
-    names = [_spell(count.item) for count in counts]
+        write_beside(axes, theme, str(language.spell(count.value)), max(high[row], 0.0), row)
+    names = _spell_items([count.item for count in counts])
     if listing.order is not None:
         order = [language.text("site.place", place=places[sort_key(count.item)]) for count in counts]
         names = [f"{name} ({place})" for name, place in zip(names, order, strict=True)]
@@ -293,8 +348,31 @@ def _draw_bars(axes: Axes, listing: Listing, counts: Sequence[Any], theme: Theme
     axes.spines["left"].set_visible(False)
 
 
-def _spell(item: Any) -> str:
-    return shorten(printable(item), _LONGEST)
+def write_beside(axes: Axes, theme: Theme, number: str, end: float, row: float) -> None:
+    """Write a number at the end of a bar, in front of the grid lines."""
+    box = {"facecolor": theme.paper, "edgecolor": "none", "pad": 1}
+    axes.annotate(number, (end, row), (6, 0), textcoords="offset points", va="center", fontsize=9, bbox=box)
+
+
+def _spell_items(items: Sequence[Any]) -> list[str]:
+    """Return the names of items; long ones are cut in the middle, and numbered where they would then be the same."""
+    names = [printable(item) for item in items]
+    cut = [_cut(name, _LONGEST) for name in names]
+    total, seen = Counter(cut), Counter[str]()
+    for place, name in enumerate(cut):
+        if total[name] > 1 and name != names[place]:
+            seen[name] += 1
+            number = f" ({seen[name]})"
+            cut[place] = _cut(names[place], _LONGEST - len(number)) + number
+    return cut
+
+
+def _cut(name: str, width: int) -> str:
+    """Return a name of at most `width` letters, with "..." in its middle if it is longer."""
+    if len(name) <= width:
+        return name
+    tail = width // 3
+    return f"{shorten(name, width - tail)}{name[-tail:].lstrip()}"
 
 
 def _to_float(number: Any) -> float:

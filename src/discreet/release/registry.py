@@ -215,7 +215,10 @@ def _find_known(subject: Subject) -> dict[str, Any]:
         known["privacy_loss.privacy_unit"] = ledger.budget.unit
     if subject.private:
         # A release that is not private has no variant and no parameters; no number is below the exact one.
-        rho = f"rho = {decimal_above(terms.zcdp)} of zero-concentrated differential privacy."
+        zcdp = "zero-concentrated differential privacy"
+        if terms.zcdp_delta:
+            zcdp = f"delta-approximate {zcdp} with delta = {decimal_above(terms.zcdp_delta)}"
+        rho = f"rho = {decimal_above(terms.zcdp)} of {zcdp}."
         exact = f"epsilon = {decimal_above(terms.epsilon)}{subject.parts}, delta = {decimal_above(terms.delta)}, {rho}"
         people = promise_to_people(terms.epsilon, terms.delta, terms.adjacency, ENGLISH.text(f"seen.{subject.seen}"))
         delta = {"delta": _number_above(terms.delta)} if terms.delta else {}

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, ClassVar
 
 from discreet.errors import InvalidValueError
-from discreet.labels import label_from_json, label_to_json, sort_key
+from discreet.labels import label_from_json, label_to_json, sort_for_readers, sort_key, sort_labels
 from discreet.language import ENGLISH, Language, find_language
 from discreet.mechanisms.tally import CORE, OTHERWISE
 from discreet.privacy import EXPRESSED, Expressions, fraction_from_json, whole_number
@@ -193,7 +193,7 @@ class Listing:
     Attributes
     ----------
     items
-        The items, sorted by label.
+        The items, sorted for readers.
     order
         The same items in the released order, or None.
     counts
@@ -231,7 +231,8 @@ class Listing:
         bound = () if self.shortfall is None else (self.shortfall.upper,)
         if self.counts is not None:
             return [(c.item, *places.get(sort_key(c.item), ()), c.value, c.low, c.high, *bound) for c in self.counts]
-        return [(item, *places.get(sort_key(item), ()), *bound) for item in self.order or self.items]
+        # Data are sorted by label, as in `Release.items`.
+        return [(item, *places.get(sort_key(item), ()), *bound) for item in self.order or sort_labels(self.items)]
 
     def attributes(self) -> dict[str, Any]:
         """Return the facts about the whole list that its rows do not hold: the shortfall, where released."""
@@ -333,7 +334,7 @@ class Release:
         return True
 
     def __iter__(self) -> Iterator[Any]:
-        return (row[0] for row in self.listing.rows())
+        return iter(self.order or self.items if self.counts is None else [count.item for count in self.counts])
 
     def __contains__(self, item: Any) -> bool:
         return item in self.items
@@ -352,7 +353,7 @@ class Release:
         """Return the items for display, with the bound of the shortfall in a language."""
         people = counts_people(self.guarantee)
         bound = "" if self.shortfall is None else self.shortfall.describe_briefly(self.k, people, language)
-        return Listing(self.items, self.order, self.counts, self.shortfall, bound)
+        return Listing(sort_for_readers(self.items), self.order, self.counts, self.shortfall, bound)
 
     def describe_shortfall(self, language: Language = ENGLISH) -> list[str]:
         """Return the sentence about the shortfall, if there is one."""
@@ -423,7 +424,8 @@ class Release:
         Parameters
         ----------
         ax
-            The axes to draw in; by default those of a new figure.
+            The axes to draw in; by default those of a new figure. A figure without a layout engine gets the
+            constrained one, which makes room for names and notes.
         dark
             True for a dark page.
         language
@@ -456,7 +458,7 @@ class Release:
             together, and names the unit of privacy.
         source
             The kind of source, for its limits: "scores", "csv", "json", "parquet", "pandas", "polars", "arrow",
-            "duckdb", "postgresql", "sqlite", "spark" or "other".
+            "duckdb", "datafusion", "postgresql", "mariadb", "clickhouse", "sqlite", "spark" or "other".
         language
             "en" or "de".
 
@@ -528,7 +530,7 @@ class Release:
 def describe_size(release: Release, language: Language = ENGLISH) -> str:
     """Describe how many items are released, and of how many."""
     if release.d is not None:
-        return language.text("list.size", count=release.k, d=release.d)
+        return language.text("list.size", count=release.k, items=language.text("list.of_all", count=release.d))
     if release.chosen is not None or release.asked is None or release.k == release.asked:
         return language.text("list.size_found", count=release.k)
     if not release.k:
@@ -544,7 +546,7 @@ def describe_support(release: Release, language: Language = ENGLISH) -> str | No
         return language.text("note.few_core", k=release.k, asked=release.asked)
     if not release.k:
         return language.text("note.none_core", asked=release.asked)
-    return language.text("note.none_otherwise", k=release.k, asked=release.asked)
+    return language.text("note.none_otherwise", count=release.k, asked=release.asked)
 
 
 def describe_cost(guarantee: Guarantee, counts_in: str = "", language: Language = ENGLISH) -> str:

@@ -238,15 +238,20 @@ class Request:
     def draw_selection(self, tally: Tally, randomness: Randomness) -> Drawn:
         """Draw the ranks to release, and read the scores that counts and a shortfall need."""
         selection = Selection(np.arange(self.k)) if self.takes_all_items else randomness.select(self.prepare(tally))
+        chosen, lead = selection.chosen, None
+        scores: list[Fraction] = []
         values: list[int] = []
         if selection.values is not None and self.value_format is not None:
             values = selection.values.to_steps(self.value_format.grid)
-        if self.count_mechanism is None and self.shortfall_mechanism is None:
-            return Drawn(selection, [], values, selection.chosen)
-        ranks = selection.draw_ranks()
-        scores = [] if self.count_mechanism is None else [tally.exact(rank) for rank in ranks.tolist()]
-        lead = find_lead(tally, ranks) if self.shortfall_mechanism is not None and len(ranks) else None
-        return Drawn(Selection(ranks), scores, values, selection.chosen, lead)
+        if self.count_mechanism is not None:
+            selection = Selection(selection.draw_ranks())
+            scores = [tally.exact(rank) for rank in selection.ranks.tolist()]
+        if self.shortfall_mechanism is not None and not selection.is_empty:
+            # The items must be those whose scores are read here, so nothing may be left to draw.
+            if selection.subset is not None:
+                selection = Selection(selection.draw_ranks())
+            lead = find_lead(tally, selection)
+        return Drawn(selection, scores, values, chosen, lead)
 
     def make_release(self, items: list[Any] | Ranks, drawn: Drawn, randomness: Randomness) -> Release:
         """Return the release of the drawn items, with their noisy counts or their values where there are any."""

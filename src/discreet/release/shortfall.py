@@ -12,15 +12,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil
 from typing import Any
 
 import numpy as np
 
 from discreet.errors import InvalidTypeError, InvalidValueError
-from discreet.exact.arrays import Ranks
 from discreet.exact.discrete import interval_half_width
-from discreet.mechanisms.tally import Tally
+from discreet.mechanisms.tally import Selection, Tally
 from discreet.privacy import Sensitivity, positive
 from discreet.release.counts import MISS_PROBABILITY, round_half_up, to_score
 from discreet.release.release import Shortfall
@@ -31,9 +31,10 @@ AUTO_SHARE = Fraction(1, 10)
 
 A larger share makes the list worse and its bound tighter. Over 704 cases (11 shapes of scores, k from 1 to 1,000,
 epsilon from 0.01 to 3) the expected bound exceeds that of the best share of each case by 20.2 / epsilon on average with
-1/10, by 32.3 / epsilon with 1/20 and by 35.0 / epsilon with 1/5; the expected recall falls by 0.73%, 0.35% and 2.00%.
-Shares that depend on k gain little or lose more recall: 19.7 / epsilon and 0.79% with 1 / (4 + sqrt(k)), 16.1 / epsilon
-and 2.03% with 1 / (1 + sqrt(k)). `python examples/shortfall_share.py` prints the table.
+1/10, by 32.3 / epsilon with 1/20 and by 35.0 / epsilon with 1/5; the expected recall falls by 0.73, 0.35 and 2.00
+percentage points. Shares that depend on k gain little or lose more recall: 19.7 / epsilon and 0.79 points with
+1 / (4 + sqrt(k)), 16.1 / epsilon and 2.03 points with 1 / (1 + sqrt(k)). `python examples/shortfall_share.py` prints
+the table.
 """
 
 
@@ -64,13 +65,25 @@ class ShortfallMechanism:
     def add_noise(self, lead: Fraction, noise: Callable[[Fraction], int]) -> Shortfall:
         """Return the noisy shortfall of the exact lead D; `noise` draws a whole number for a rate."""
         # D is rounded once. Rounding the two scores separately could move D by a step more.
-        steps = round_half_up(lead / self.grid) + noise(self.rate)
-        wide, more = interval_half_width(self.rate, MISS_PROBABILITY), int(self.between_steps)
-        # P(N < -q) <= 5% is half of P(|N| > q) <= 10%.
-        above = interval_half_width(self.rate, 2 * MISS_PROBABILITY)
-        figures = steps, steps - wide - more, steps + wide + more, steps + above + more
-        value, low, high, upper = (to_score(figure, self.grid) for figure in figures)
-        return Shortfall(value, low, high, upper, self.epsilon, self.max_items_per_user)
+        steps, unit = round_half_up(lead, self.grid) + noise(self.rate), to_score(1, self.grid)
+        wide, above = find_half_widths(self.rate)
+        if self.between_steps:
+            wide, above = wide + 1, above + 1
+        return Shortfall(
+            steps * unit,
+            (steps - wide) * unit,
+            (steps + wide) * unit,
+            (steps + above) * unit,
+            self.epsilon,
+            self.max_items_per_user,
+        )
+
+
+@lru_cache(maxsize=256)
+def find_half_widths(rate: Fraction) -> tuple[int, int]:
+    """Return the steps from the noisy shortfall to the ends of its interval, and to its one-sided bound."""
+    # P(N < -q) <= 5% is half of P(|N| > q) <= 10%.
+    return interval_half_width(rate, MISS_PROBABILITY), interval_half_width(rate, 2 * MISS_PROBABILITY)
 
 
 def make_shortfall_mechanism(
@@ -92,20 +105,25 @@ def shortfall_steps(sensitivity: Sensitivity, adjacency: str, grid: Fraction) ->
     A user who is replaced may leave one group for another, each of which then sees half of that, so that groups need
     nothing more.
     """
-    steps = ceil((sensitivity.down + sensitivity.up) / grid)
+    steps = ceil(sensitivity.span / grid)
     return steps if adjacency == "add-remove" else 2 * steps
 
 
-def find_lead(tally: Tally, ranks: Ranks) -> Fraction:
-    """Return D exactly: the score of the first rank that is not selected minus that of the last rank that is."""
-    chosen = np.sort(ranks)
-    skipped = np.flatnonzero(chosen != np.arange(len(chosen)))
-    first_left_out = int(skipped[0]) if len(skipped) else len(chosen)
-    return tally.exact(first_left_out) - tally.exact(int(chosen[-1]))
+def find_lead(tally: Tally, selection: Selection) -> Fraction:
+    """Return D exactly: the score of the first rank that is not selected minus that of the last rank that is.
+
+    The selection is not empty, and has no subset that is still to be drawn.
+    """
+    first_left_out, last = selection.head, selection.head - 1
+    if len(selection.ranks):
+        chosen = np.sort(selection.draw_ranks())
+        skipped = np.flatnonzero(chosen != np.arange(len(chosen)))
+        first_left_out, last = int(skipped[0]) if len(skipped) else len(chosen), int(chosen[-1])
+    return tally.gap(first_left_out, last)
 
 
 def find_lead_of_found(largest: Iterable[int], released: list[int]) -> int:
-    """Return D for items that nobody listed: every item that nobody touched scores 0.
+    """Return D under partition selection: every item that nobody touched scores 0.
 
     `largest` are the largest scores of all items in the events in descending order, at least one more than are
     released; `released` are the scores of the released items.

@@ -22,6 +22,7 @@ import numpy as np
 from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Ranks
 from discreet.exact.discrete import interval_half_width
+from discreet.language import ENGLISH, Language, find_language
 from discreet.mechanisms.histogram import DiscreteLaplace
 from discreet.mechanisms.tally import Tally
 from discreet.privacy import Expressions, Sensitivity, check_adjacency, fraction_from_json
@@ -54,10 +55,10 @@ FORMAT = 3
 """The format number of a sketch; releases have formats 1 and 2."""
 
 MOST_FOUND = 10**6
-"""The largest rank of a sketch of items that nobody listed: the scores up to it are read one by one."""
+"""The largest rank of a sketch under partition selection: the scores up to it are read one by one."""
 
 OTHERS = 10**6
-"""The items behind the last rank that a plan takes to exist where nobody listed the items, all with its score."""
+"""Under partition selection a plan takes so many items to exist behind the last rank, all with its score."""
 
 MOST_STEPS = 2**62
 """Scores are clamped to this many steps from zero, so that a difference of two fits 64 bits."""
@@ -80,7 +81,7 @@ class Sketch(Source):
     noisy
         The score at each rank with its noise, as drawn: a whole number, or a Fraction on a finer grid.
     domain_size
-        The number of items; None where nobody listed them.
+        The number of items; None under partition selection.
     grid
         The step that all scores are multiples of, or were rounded to.
     sensitivity, adjacency, max_items_per_user
@@ -91,7 +92,7 @@ class Sketch(Source):
     private
         False if the caller passed a random generator: a sketch that can be drawn again protects nobody.
     terms
-        The terms by which a planned release finds the items where nobody listed them; otherwise None.
+        The terms of partition selection of a planned release; None for a public list of items.
     expressions
         The arguments of `events` that were row expressions, each with its text.
 
@@ -131,17 +132,18 @@ class Sketch(Source):
     @property
     def half_width(self) -> int | Fraction:
         """The largest distance of a noisy score from the true one, with a probability of 95% for each rank."""
-        return to_score(interval_half_width(self._noise.rate, MISS_PROBABILITY), self.grid)
+        return to_score(interval_half_width(self.noise.rate, MISS_PROBABILITY), self.grid)
 
     @cached_property
     def _steps(self) -> list[int]:
         fitted = map(round_half_up, fit_falling([int(score / self.grid) for score in self.noisy]))
-        # Where nobody listed the items, those that nobody touched score 0, and there is no end of them.
-        has_floor = self._noise.floor or self.domain_size is None
+        # Under partition selection, infinitely many items that nobody touched score 0.
+        has_floor = self.noise.floor or self.domain_size is None
         return [max(0, steps) for steps in fitted] if has_floor else list(fitted)
 
     @property
-    def _noise(self) -> CountMechanism:
+    def noise(self) -> CountMechanism:
+        """The mechanism of the noise on the score at each rank."""
         terms = self.sensitivity, self.adjacency, self.grid, len(self.ranks), self.max_items_per_user
         return make_sketch_noise(*terms, self.guarantee.epsilon)
 
@@ -191,7 +193,7 @@ class Sketch(Source):
 
         return make_registry_entry(self, ledger, answers, source)
 
-    def plot(self, ax: Any = None, *, dark: bool = False) -> Any:
+    def plot(self, ax: Any = None, *, dark: bool = False, language: str = "en") -> Any:
         """Draw the noisy scores with their intervals, and the curve that stands in for the scores.
 
         The parameters are those of `Release.plot`.
@@ -206,7 +208,7 @@ class Sketch(Source):
         check_matplotlib()
         from discreet.release.plots import draw_sketch
 
-        return draw_sketch(self, ax, dark)
+        return draw_sketch(self, ax, dark, find_language(language))
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Sketch:
@@ -247,28 +249,29 @@ class Sketch(Source):
         doubt = f"; DOUBTFUL: it does not show how the scores fall around rank {k}, so spend more or give fewer ranks"
         return origin + (doubt if self.is_doubtful(k) else "")
 
-    @property
-    def size(self) -> str:
-        """The number of items in words."""
-        return "items that nobody listed" if self.domain_size is None else f"{self.domain_size:,} items"
+    def describe_size(self, language: Language = ENGLISH) -> str:
+        """Describe the number of items."""
+        if self.domain_size is None:
+            return language.text("curve.unlisted")
+        return language.text("list.of_all", count=self.domain_size)
 
     def __repr__(self) -> str:
-        size = f"{len(self.ranks)} ranks of {self.size}"
+        size = f"{len(self.ranks)} ranks of {self.describe_size()}"
         return f"<Sketch: {size}, epsilon = {round_up(self.guarantee.epsilon)}>"
 
-    def title(self) -> str:
+    def title(self, language: Language = ENGLISH) -> str:
         """Return the line above the scores."""
-        within = f"noise within {count_with_commas(self.half_width)} with a chance of 95% for each"
-        return f"Scores at {len(self.ranks)} ranks of {self.size}, {within}"
+        size, within = self.describe_size(language), language.spell(self.half_width)
+        return language.text("curve.title", count=len(self.ranks), size=size, within=within)
 
     def _rows(self) -> list[tuple[str, str]]:
         return [(f"{rank:,}", count_with_commas(score)) for rank, score in zip(self.ranks, self.scores, strict=True)]
 
-    def describe_terms(self) -> list[str]:
+    def describe_terms(self, language: Language = ENGLISH) -> list[str]:
         """Return lines for people: the guarantee, and a warning if it does not hold."""
-        cost = f"Privacy: epsilon {round_up(self.guarantee.epsilon)} {describe_person(self.guarantee)}."
-        warning = [] if self.private else ["NOT PRIVATE: drawn with the caller's random generator"]
-        return [cost, *warning]
+        epsilon, person = language.rounded(self.guarantee.epsilon), describe_person(self.guarantee, language=language)
+        cost = language.text("note.cost", epsilon=epsilon, parts="", delta="", person=person)
+        return [cost, *([] if self.private else [language.text("note.not_private")])]
 
     def __str__(self) -> str:
         table = align_columns([_HEAD, *self._rows()], numbers=True)

@@ -41,7 +41,7 @@ _LARGEST_NOISE = 2**40
 """The largest scale of the noise in steps: a curve with more noise is of no use for planning."""
 
 _LAST_BY_DEFAULT = 1000
-"""The last of the default ranks where nobody listed the items, enough for a k up to 100."""
+"""The last of the default ranks under partition selection, enough for a k up to 100."""
 
 _LAST_DECADE = 7
 """The default ranks are 1, 2 and 5 times the powers of ten below 10^7, far beyond any usual k."""
@@ -83,16 +83,16 @@ class SketchRequest:
 
     @property
     def d(self) -> int | None:
-        """The number of items in the public domain; None where nobody listed them."""
+        """The number of items in the public domain; None under partition selection."""
         return None if isinstance(self.source, UnlistedSource) else self.source.d
 
     @property
     def terms(self) -> Discovered | None:
-        """The terms by which a planned release finds the items where nobody listed them."""
+        """The terms of partition selection of a planned release, if it has any."""
         return self.source.terms if isinstance(self.source, UnlistedSource) else None
 
     def describe(self) -> dict[str, Any]:
-        """Return the ranks and the grid, and the terms of the planned release where nobody listed the items."""
+        """Return the ranks and the grid, and the terms of partition selection of the planned release."""
         terms = {} if self.terms is None else {"terms": self.terms.to_dict()}
         return {"sketch": {"ranks": list(self.ranks), "grid": str(self.noise.grid), **terms}}
 
@@ -142,8 +142,8 @@ def sketch(
         The privacy budget of the sketch, in addition to that of the release it serves to plan.
     ranks
         The ranks to release scores at, from 1 for the largest score, in ascending order and not chosen by looking at
-        the data. Fewer ranks have less noise. By default 1, 2, 5, 10, 20 and so on, and the last; for items that
-        nobody listed up to 1,000. Give more for a k above 100.
+        the data. Fewer ranks have less noise. By default 1, 2, 5, 10, 20 and so on, and the last; under partition
+        selection up to 1,000. Give more for a k above 100.
     grid
         The step to round scores to that are not whole numbers by their type; other scores have a grid of their own.
     sensitivity, adjacency
@@ -215,7 +215,7 @@ def make_sketch_request(
             "grid must be given for scores that are not whole numbers by their type: what to round them to, such as 1"
         )
     step = positive_exact(grid, "grid") if source.grid is None else source.grid
-    # Where nobody listed the items there is no end of them.
+    # Under partition selection the domain is infinite, so the default ranks end early.
     last = _LAST_BY_DEFAULT if isinstance(source, UnlistedSource) else source.d
     places = default_ranks(last) if ranks is None else _check_ranks(ranks, source)
     noise = make_sketch_noise(own, neighbours, step, len(places), most, budget)
@@ -237,7 +237,7 @@ def read_steps(request: SketchRequest) -> list[int]:
         # The key decides which items count for finding them, which plays no part here.
         with source.snapshot("", with_uncounted=True) as unlisted:
             (largest,) = unlisted.largest_scores(request.ranks[-1])
-        # Beside the items of the table there is no end of items that nobody touched, with a score of 0.
+        # Infinitely many items that nobody touched follow those of the table, with a score of 0.
         return [_clamp(max(0, largest[rank - 1])) if rank <= len(largest) else 0 for rank in request.ranks]
     # An overflow of a float depends on the scores, so the caller's NumPy settings must not raise an error for it.
     with np.errstate(all="ignore"), source.snapshot() as snapshot:

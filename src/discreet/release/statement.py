@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.exact.ball import ball, precision
+from discreet.exact.discrete import interval_half_width
 from discreet.language import ENGLISH, Language, find_language
-from discreet.privacy import ONE, Expressions
+from discreet.privacy import ONE, Expressions, Sensitivity
+from discreet.release.counts import MISS_PROBABILITY, CountMechanism, make_count_mechanism
 from discreet.release.grouped import GroupedRelease, count_groups
 from discreet.release.guarantee import Guarantee
 from discreet.release.release import Release, describe_parts, describe_size, to_json_text
@@ -38,14 +40,14 @@ PROMISE, DATA, OUTSIDE, USE = "promise", "data", "outside", "use"
 """The subjects of a limit: the reach of the promise, the duties of the data holder, the view of an observer, and the
 use of the library, which no statement is about."""
 
-LISTED, FOUND, COUNTS, VALUES, SHORTFALL, GROUPS, LEDGER, SEEDED = (
-    "listed", "found", "counts", "values", "shortfall", "groups", "ledger", "seeded",
+LISTED, FOUND, COUNTS, VALUES, SHORTFALL, GROUPS, LEDGER, SEEDED, ZONED = (
+    "listed", "found", "counts", "values", "shortfall", "groups", "ledger", "seeded", "zoned",
 )  # fmt: skip
 """The traits of a release that a limit can be about."""
 
 SCORES, EVENTS, TEXT, TYPED, SPILLED, PANDAS = "scores", "events", "text", "typed", "spilled", "pandas source"
-"""The traits of a source: scores or events, a text file, columns with declared types, rows that DuckDB may write to
-disk, and inferred types of pandas."""
+"""The traits of a source: scores or events, a text file, types of columns that a program may have inferred from rows,
+rows that an engine in this process may write to disk, and inferred types of pandas."""
 
 SOURCES = {
     "scores": {SCORES},
@@ -56,7 +58,10 @@ SOURCES = {
     "polars": {EVENTS, TYPED, SPILLED},
     "arrow": {EVENTS, TYPED, SPILLED},
     "duckdb": {EVENTS, TYPED, SPILLED},
-    "postgresql": {EVENTS, TYPED},
+    "datafusion": {EVENTS, TYPED, SPILLED},
+    "postgresql": {EVENTS},
+    "mariadb": {EVENTS},
+    "clickhouse": {EVENTS},
     "sqlite": {EVENTS},
     "spark": {EVENTS, TYPED},
     "other": {EVENTS},
@@ -65,6 +70,9 @@ SOURCES = {
 
 Statable = Release | GroupedRelease | Sketch
 """The kinds of release that have a statement."""
+
+ADDS_ONE = Sensitivity(0, 1)
+"""The sensitivity of numbers of users."""
 
 _BITS = 512
 """The precision of the bound on belief, far beyond the places that are printed."""
@@ -102,6 +110,32 @@ class Limit:
 
 
 @dataclass(frozen=True)
+class Question:
+    """The arguments of `events` that a release does not record; all of them are public.
+
+    Attributes
+    ----------
+    where
+        The condition; None without one.
+    period
+        The column and the period of the rows, as "month(played_at) = 2026-10"; None for rows of any time.
+    has_zone
+        True if a period, of the rows or of groups, is taken in a time zone.
+    max_items_per_user
+        The contribution bound in items; None for unbounded.
+    sensitivity, grid
+        The sensitivity of adding one user, and the step of the scores.
+    """
+
+    where: str | None = None
+    period: str | None = None
+    has_zone: bool = False
+    max_items_per_user: int | None = None
+    sensitivity: Sensitivity = ADDS_ONE
+    grid: Fraction = Fraction(1)
+
+
+@dataclass(frozen=True)
 class Subject:
     """A release of any kind in the terms of its statement.
 
@@ -125,6 +159,12 @@ class Subject:
         The ledger that the release was charged to, and its charge; None without a ledger.
     expressions
         The row expressions that make columns of the events, by argument.
+    noise
+        A sentence on the noise of the numbers; None without numbers.
+    bound
+        The contribution bound in items, None for unbounded or unknown.
+    question
+        The arguments of `events` that the release does not record, if they are known.
     language
         The language of the statement.
     """
@@ -141,6 +181,9 @@ class Subject:
     ledger: Ledger | None = None
     entry: Entry | None = None
     expressions: Expressions = ()
+    noise: str | None = None
+    bound: int | None = None
+    question: Question | None = None
     language: Language = ENGLISH
 
 
@@ -157,11 +200,10 @@ LIMITS = (
     Limit("process", USE),
     Limit("constant_table", DATA, EVENTS),
     Limit("positions", USE),
-    Limit("planning", DATA),
-    # A period of the rows can have a time zone too, and a release does not record it.
-    Limit("time_zones", DATA, EVENTS),
+    Limit("planning", USE),
+    Limit("time_zones", DATA, ZONED),
     Limit("dataset_name", DATA, LEDGER),
-    Limit("floats", DATA),
+    Limit("floats", USE),
     Limit("found", PROMISE, FOUND),
     Limit("generator", PROMISE, SEEDED),
     Limit("values", PROMISE, VALUES),
@@ -169,7 +211,8 @@ LIMITS = (
     Limit("shortfall", PROMISE, SHORTFALL),
     Limit("groups", PROMISE, GROUPS),
     Limit("cost", PROMISE),
-    Limit("one_person", PROMISE),
+    # The paragraph for lawyers says it.
+    Limit("one_person", USE),
     Limit("failing_rows", OUTSIDE, EVENTS),
     Limit("time", OUTSIDE),
     Limit("engine", OUTSIDE, EVENTS),
@@ -213,6 +256,7 @@ def write_statement(subject: Subject, registry: str = "statement.registry") -> s
     ]
     questions = ["pad_to"] if ledger is not None else ["who", "others", "version", "pad_to"]
     questions = questions if {SCORES, EVENTS} & subject.traits else [*questions, "source"]
+    questions = questions if subject.question or SCORES in subject.traits else [*questions, "rows"]
     asked = [f"- {language.text(f'statement.{question}')}" for question in questions]
     sections = {
         "statement.promised": _list_promises(subject),
@@ -260,6 +304,7 @@ def make_subject(
     entry: Entry | None = None,
     source: str | None = None,
     language: Language = ENGLISH,
+    question: Question | None = None,
 ) -> Subject:
     """Return the subject of a statement; look up the charge of the release in its ledger unless it is given."""
     if source is not None and source not in SOURCES:
@@ -292,11 +337,15 @@ def make_subject(
         *([] if book is None else [LEDGER]),
         *([] if release.private else [SEEDED]),
     }
+    # A release does not record the zone of its period.
+    if EVENTS in traits and (question is None or question.has_zone):
+        traits.add(ZONED)
     parts = "" if isinstance(release, Sketch) else describe_parts(guarantee, language)
     quality = _describe_quality(release, language)
     return Subject(
         title, seen, guarantee, release.private, frozenset(traits), d, parts, share, quality, book, entry,
-        release.expressions, language,
+        release.expressions, _describe_noise(release, question, language), _find_bound(release, question), question,
+        language,
     )  # fmt: skip
 
 
@@ -309,10 +358,58 @@ def _describe_quality(release: Statable, language: Language) -> str | None:
     return language.text("statement.each_bound")
 
 
+def _find_bound(release: Statable, question: Question | None) -> int | None:
+    """Return the contribution bound in items of listed events or scores; None for unbounded or unknown."""
+    if question is not None:
+        return question.max_items_per_user
+    if isinstance(release, Sketch):
+        return release.max_items_per_user
+    first = next(iter(release.values())) if isinstance(release, GroupedRelease) else release
+    items = first.guarantee.sensitivity.items
+    if items is not None:
+        # Two users differ in a swap.
+        return items if first.guarantee.adjacency == "add-remove" else items // 2
+    return None if first.shortfall is None else first.shortfall.max_items_per_user
+
+
+def _describe_noise(release: Statable, question: Question | None, language: Language) -> str | None:
+    """Return a sentence on the noise of the numbers of a release, or None without numbers."""
+    if isinstance(release, Sketch):
+        return _spell_noise("curve", release.noise, release.guarantee.epsilon, language)
+    first = next(iter(release.values())) if isinstance(release, GroupedRelease) else release
+    terms, moved, is_added = first.guarantee, first.guarantee.sensitivity, first.guarantee.adjacency == "add-remove"
+    if moved.l1 is not None:
+        scale = moved.l1 / terms.selection_epsilon
+        numbers = {"scale": scale, "l1": moved.l1, "epsilon": terms.selection_epsilon}
+        return language.text("noise.values", **{name: language.exact(number) for name, number in numbers.items()})
+    if not terms.counts_epsilon:
+        return None
+    size = first.k if first.asked is None else first.asked
+    # Without the question the step is unknown. It divides the sensitivity of events, and is 1 for other scores.
+    own, grid = (moved.sides if is_added else Sensitivity(0, moved.up)), Fraction(1)
+    if question is not None:
+        own, grid = question.sensitivity, question.grid
+    bound = None if terms.discovery is not None else _find_bound(release, question)
+    is_grouped = isinstance(release, GroupedRelease)
+    counted = make_count_mechanism(own, terms.adjacency, grid, size, bound, terms.counts_epsilon, grouped=is_grouped)
+    is_bound_known = bound is not None or terms.discovery is not None or first.shortfall is not None
+    # Under swap the guarantee has down + up alone, and not both sides.
+    kind = "scale" if is_added and is_bound_known else "unknown"
+    return _spell_noise(kind if question is None else "counts", counted, terms.counts_epsilon, language)
+
+
+def _spell_noise(kind: str, noise: CountMechanism, epsilon: Fraction, language: Language) -> str:
+    """Return a sentence on discrete Laplace noise at epsilon."""
+    within = interval_half_width(noise.rate, MISS_PROBABILITY) * noise.grid
+    scale = noise.grid / noise.rate
+    numbers = {"grid": noise.grid, "scale": scale, "l1": epsilon * scale, "epsilon": epsilon, "within": within}
+    return language.text(f"noise.{kind}", **{name: language.exact(number) for name, number in numbers.items()})
+
+
 def _describe(release: Statable, language: Language) -> tuple[set[str], str, str, str | None, int | None]:
     """Return the traits of a release, its title, its key in `seen`, how users share groups, and the number of items."""
     if isinstance(release, Sketch):
-        title = language.text("statement.curve_title", ranks=len(release.ranks), size=release.size)
+        title = language.text("statement.curve_title", count=len(release.ranks), size=release.describe_size(language))
         return set(), title, "curve", None, release.domain_size
     if isinstance(release, Release):
         counted = {COUNTS} if release.counts is not None and not release.guarantee.mechanism.releases_values else set()
@@ -496,18 +593,27 @@ def _list_terms(subject: Subject) -> list[tuple[str, str]]:
         _, total, spent = name_budget(ledger.account, language)
         budget = tell("budget.cell", total=total, unit=ledger.budget.unit, spent=spent)
     asked = "cell.epsilon" if subject.private else "cell.epsilon_asked"
+    question, bound = subject.question, None
+    if items is None and subject.bound is not None:
+        bound = tell("cell.bound", count=subject.bound)
+    elif items is None and question is not None:
+        bound = tell("cell.unbounded")
     columns = ", ".join(_quote_code(f"{argument} = {text}") for argument, text in subject.expressions)
     rows = {
         "row.epsilon": tell(asked, epsilon=language.above(terms.epsilon), parts=subject.parts),
         "row.delta": language.above(terms.delta),
         "row.definition": tell(definition),
-        "row.zcdp": tell("cell.zcdp", rho=language.above(terms.zcdp)),
+        "row.zcdp": describe_zcdp(terms, language),
         "row.neighbours": describe_adjacency(terms.adjacency, language),
         "row.sensitivity": describe_sensitivity(terms, language),
         "row.rows": tell("cell.rows", columns=columns) if columns else None,
+        "row.where": _quote_code(question.where) if question and question.where else None,
+        "row.period": _quote_code(question.period) if question and question.period else None,
         "row.groups": subject.share,
+        "row.bound": bound,
         "row.quality": subject.quality,
         "row.found": " ".join(text for text in found if text),
+        "row.noise": subject.noise,
         "row.mechanism": tell("cell.mechanism", mechanism=repr(terms.mechanism)),
         "row.budget": budget,
         "row.charge": None if entry is None else _describe_charge(entry, language),
@@ -542,6 +648,14 @@ def _describe_charge(entry: Entry, language: Language) -> str:
     )
 
 
+def describe_zcdp(terms: Guarantee, language: Language = ENGLISH) -> str:
+    """Return the rho of zCDP, with the delta of delta-approximate zCDP where there is one."""
+    rho = language.above(terms.zcdp)
+    if not terms.zcdp_delta:
+        return language.text("cell.zcdp", rho=rho)
+    return language.text("cell.zcdp_approximate", rho=rho, delta=language.above(terms.zcdp_delta))
+
+
 def describe_sensitivity(terms: Guarantee, language: Language = ENGLISH) -> str:
     """Describe the sensitivity in a sentence: how far one user moves scores, added or replaced."""
     moved, key = terms.sensitivity, "statement.moves_replaced"
@@ -551,6 +665,6 @@ def describe_sensitivity(terms: Guarantee, language: Language = ENGLISH) -> str:
         key,
         down=language.exact(moved.down),
         up=language.exact(moved.up),
-        items="" if moved.items is None else language.text("statement.moves_items", items=moved.items),
+        items="" if moved.items is None else language.text("statement.moves_items", count=moved.items),
         whole="" if moved.l1 is None else language.text("statement.moves_whole", l1=language.exact(moved.l1)),
     )

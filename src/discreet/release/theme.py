@@ -6,9 +6,11 @@ their outlines in lightness, and curves in colour, dashes and markers, so that a
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
@@ -17,8 +19,24 @@ from discreet.errors import MissingExtraError
 _CARD = "#171d29"
 """The paper of dark pages, which shines through black."""
 
-_DARK_CURVES = ("#ffc54c", "#6fcdfd", "#ccffff", "#0ad797", "#ad46ff", "#2876b6", "#d05d42")
+_DARK_CURVES = (
+    "#ffc54c", "#6fcdfd", "#ccffff", "#0ad797", "#ad46ff", "#2876b6", "#d05d42", "#787887", "#5aa5ff", "#ff6fae",
+    "#d2d278",
+)  # fmt: skip
 """The curves of dark pages, in the order of the light ones. Inverted, sky and green would look the same without red."""
+
+
+FONTS_WANTED = "fonts of other scripts, such as Noto Sans CJK JP or Noto Sans Arabic, are used where they are installed"
+"""The remedy where a picture lacks letters."""
+
+_FALLBACK_FONTS = (
+    "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans JP", "Noto Sans SC", "Noto Sans KR", "Source Han Sans",
+    "Droid Sans Fallback", "IPAexGothic", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Hiragino Sans", "PingFang SC",
+    "Apple SD Gothic Neo", "Yu Gothic", "Microsoft YaHei", "Malgun Gothic", "Noto Sans Arabic", "Noto Naskh Arabic",
+    "Noto Sans Hebrew", "Noto Sans Devanagari", "Noto Sans Bengali", "Noto Sans Tamil", "Noto Sans Thai",
+    "Noto Sans Symbols", "Noto Emoji", "FreeSans", "Arial Unicode MS", "Segoe UI", "Unifont",
+)  # fmt: skip
+"""The fonts for letters that DejaVu Sans, which comes with matplotlib, does not have."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +49,12 @@ class Theme:
         The colours of words, of less important words and axes, of grid lines, and of the background.
     bar, mark
         The colours of a bar, and of its outline and its interval.
+    warn
+        The colour of a warning.
     curves
-        The colours of curves: orange, blue, ink, green, magenta, sky and brown. Two of them that share a dash pattern
-        differ in lightness, for grey paper and for readers who do not see red and green as different.
+        The colours of curves: orange, blue, ink, green, magenta, sky, brown, umber, ultramarine, violet and crimson,
+        as many as a plan has mechanisms. Two of them that share a dash pattern differ in lightness, for grey paper and
+        for readers who do not see red and green as different.
     """
 
     ink: str = "#1b2330"
@@ -42,7 +63,11 @@ class Theme:
     paper: str = "#ffffff"
     bar: str = "#a9c3ec"
     mark: str = "#1d3f7c"
-    curves: tuple[str, ...] = ("#d96b00", "#0a58ca", "#1b2330", "#00876c", "#b0308f", "#4a90d9", "#8f2d0c")
+    warn: str = "#8a1c1c"
+    curves: tuple[str, ...] = (
+        "#d96b00", "#0a58ca", "#1b2330", "#00876c", "#b0308f", "#4a90d9", "#8f2d0c", "#635539", "#0000d4", "#55008e",
+        "#e30055",
+    )  # fmt: skip
 
     @classmethod
     def of(cls, dark: bool) -> Theme:
@@ -101,6 +126,20 @@ def themed(dark: bool = False, more: dict[Any, Any] | None = None) -> Iterator[T
     theme = Theme.of(dark)
     with rc_context():
         rcdefaults()
-        # A label is text, whatever signs it has.
-        rcParams.update({**theme.settings(), "svg.fonttype": "none", "text.parse_math": False, **(more or {})})
+        rcParams.update({**theme.settings(), "font.family": _find_fonts()})
+        # Labels are drawn as they are: a dollar sign begins no formula.
+        rcParams.update({"svg.fonttype": "none", "text.parse_math": False, **(more or {})})
         yield theme
+
+
+@cache
+def _find_fonts() -> list[str]:
+    """Return the font of pictures, and those of this machine that take the place of letters it lacks."""
+    from matplotlib.font_manager import get_font_names
+
+    known = set(get_font_names())
+    found = [name for name in _FALLBACK_FONTS if name in known]
+    # Most of them have one weight, and matplotlib would say so for each title, whatever letters are in it.
+    log = logging.getLogger("matplotlib.font_manager")
+    log.addFilter(lambda record: not any(f"font weight bold for {name}" in record.getMessage() for name in found))
+    return ["sans-serif", *found]

@@ -147,8 +147,9 @@ def top_k(
     part
         With a ledger that has parts: the part to charge. By default the release is charged to what is in no part.
     as_of
-        With a ledger that renews: the day or time whose period the release is charged to, such as "2026-12-31". It is
-        not after now, and in no period before that of the last charge. By default now.
+        With a ledger that renews: the day or time whose period the release is charged to, such as "2026-12-31";
+        without an offset in the zone of the ledger. It is not after now, and in no period before that of the last
+        charge. By default now.
     rng
         A random generator, for tests only: the release is then marked as not private.
 

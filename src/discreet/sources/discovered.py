@@ -194,7 +194,7 @@ class UnlistedSnapshot(Protocol):
 
 
 class UnlistedSource(AnySource, ABC):
-    """Scored items that nobody listed.
+    """Scored items for partition selection, which nobody listed.
 
     Attributes
     ----------
@@ -231,7 +231,7 @@ class UnlistedSource(AnySource, ABC):
 
 
 class UnlistedGroups(UnlistedSource):
-    """Scored items that nobody listed, in each of several public groups, as in `GroupedSource`.
+    """Scored items for partition selection, in each of several public groups, as in `GroupedSource`.
 
     Attributes
     ----------

@@ -1,8 +1,8 @@
 """Sort the points of a study into pictures and draw each one with matplotlib.
 
-A picture has one panel per goal for one figure, one vector and one k. Every method has one of seven colours and one of
-four dash patterns: seven and four have no common factor, so 28 methods differ in one of the two. Every curve also has a
-marker, and its name beside it if there is room.
+A picture has one panel per goal for one figure, one vector and one k. Every method has one of eleven colours and one of
+four dash patterns: eleven and four have no common factor, so 44 methods differ in one of the two. Every curve also has
+a marker, its name in a legend, and its name beside it if there is room.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from discreet.exact.arrays import Floats
 from discreet.mechanisms.canonical import Canonical
 from discreet.release.theme import Theme, check_matplotlib, themed
 from discreet.study.curves import FIGURES, STEP, Figure, Point, Results
+from discreet.text import decimal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +33,7 @@ GOAL_TITLES = {
     "great": ("GREAT", "best k/10 in, none past rank 1.1 k"),
     "good": ("GOOD", "best k/100 in, none past rank 1.5 k"),
     "optimal": ("OPTIMAL", "a best k, however ties are broken"),
-    "recall": ("RECALL", "the share of the list that is right"),
+    "recall": ("RECALL", "the expected share of right items"),
 }
 
 DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (1.5, 1.5)), (0, (8, 2, 1.5, 2)))
@@ -61,6 +62,9 @@ _LEVELS = (0.5, 0.45, 0.55, 0.4, 0.6, 0.35, 0.65, 0.3, 0.7, 0.25, 0.75, 0.2, 0.8
 _LABEL_GAP = 5
 """The pixels between a curve and its name: enough for a marker."""
 
+_FOOT = 0.12
+"""The room below zero for the value of a marked point, where no curve is."""
+
 _GAMMA = re.compile(r"\bgamma = (\d+(?:/[1-9]\d*|\.\d+)?)(?![\d./])")
 
 
@@ -82,6 +86,8 @@ class Picture:
         The points of each method from left to right, by goal.
     marks
         Points to draw a circle around.
+    share
+        None if recall is the expected share of right items; otherwise recall is the probability of this share.
     """
 
     figure: Figure
@@ -94,6 +100,7 @@ class Picture:
     methods: list[str]
     curves: dict[str, dict[str, list[Point]]]
     marks: list[Point]
+    share: Fraction | None = None
 
     @property
     def points(self) -> list[Point]:
@@ -120,16 +127,16 @@ class Picture:
     def draw(self, dark: bool = False, notes: Sequence[str] = ()) -> Canvas:
         """Return the figure: at most two panels in a row, a title above, a legend in the room left, and notes below."""
         with themed(dark, _SETTINGS) as theme, warnings.catch_warnings():
-            from discreet.release.plots import Canvas, fill_notes
+            from discreet.release.plots import TITLE, Canvas, fill_notes
 
-            # Names may have letters that matplotlib's font lacks. They stay text, which the viewer's fonts show.
+            # Names may have letters that no font here has; `render` says it once.
             warnings.filterwarnings("ignore", message="Glyph")
             goals, looks = list(self.curves), style_curves(self.methods, theme)
             count, shown = len(goals), {method for curves in self.curves.values() for method in curves}
             rows, columns = (count + 1) // 2, min(count, 2)
             width, height = _PANEL[0] * 2, _PANEL[1] * (rows if count > 1 else 1.35)
             canvas = Canvas(figsize=(width, height), layout="constrained")
-            canvas.suptitle(self.subject, x=0.01, ha="left", fontsize=11)
+            canvas.suptitle(self.subject, **TITLE)
             if notes:
                 canvas.supxlabel(fill_notes(notes, width), x=0.01, ha="left", fontsize=8.5, color=theme.quiet)
             grid = list(canvas.subplots(rows, columns, squeeze=False).flat)
@@ -150,15 +157,18 @@ class Picture:
             _label_curves(canvas, grid[:count])
         return canvas
 
-    def draw_in(self, axes: Axes, dark: bool, notes: Sequence[str]) -> None:
-        """Draw the panel of the only goal in somebody's axes, with a legend beside the curves and notes below."""
+    def draw_in(self, ax: Any, dark: bool, notes: Sequence[str]) -> Any:
+        """Draw the panel of the only goal in the caller's axes, with a legend at its right; return the whole figure."""
         [goal] = self.curves
         with themed(dark, _SETTINGS) as theme:
-            from discreet.release.plots import write_below
+            from discreet.release.plots import entitle, figure_of, open_axes, write_below
 
+            axes = open_axes(ax, 0, theme)
             draw_panel(axes, self, goal, style_curves(self.methods, theme), theme)
-            axes.legend(loc="center left", fontsize=8)
+            entitle(axes, theme, f"{self.subject}\n{axes.get_title(loc='left')}")
+            axes.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=7, handlelength=2.5, borderaxespad=0)
             write_below(axes, theme, notes, self.figure.axis)
+            return figure_of(axes)
 
     @cached_property
     def svg(self) -> str:
@@ -169,8 +179,8 @@ class Picture:
         return render(self.draw(), "svg", f"{self.figure.title}: {self.subject}").decode()
 
 
-def pictures_of(results: Results) -> list[Picture]:
-    """Return the pictures of all figures that have points, not drawn yet."""
+def pictures_of(results: Results, share: Fraction | None = None) -> list[Picture]:
+    """Return the pictures of all figures that have points, not drawn yet; `share` is that of their recall."""
     pictures = []
     for key, figure in FIGURES.items():
         points = [point for point in results.points if point.figure == key]
@@ -187,7 +197,7 @@ def pictures_of(results: Results) -> list[Picture]:
             marks = [mark for mark in results.marks if (mark.figure, mark.vector, mark.k) == (key, vector, k)]
             places = [point.x for point in own if point.x > 0 or not is_logarithmic]
             ends = places[0], places[-1]
-            pictures.append(Picture(figure, vector, own[0].d, k, is_logarithmic, *ends, methods, curves, marks))
+            pictures.append(Picture(figure, vector, own[0].d, k, is_logarithmic, *ends, methods, curves, marks, share))
     return pictures
 
 
@@ -257,9 +267,12 @@ def draw_panel(axes: Axes, picture: Picture, goal: str, looks: dict[str, dict[st
     name, meaning = GOAL_TITLES[goal]
     marks = [mark for mark in picture.marks if mark.goal == goal]
     main = [mark.method for mark in marks] or [Canonical().label]
+    is_share = goal == "recall" and picture.share is None
+    if goal == "recall" and picture.share is not None:
+        meaning = f"{decimal(picture.share)} of the list is right, or more"
     axes.set_title(f"{name}: {meaning}")
-    axes.set(xlabel=picture.figure.axis, ylabel="expected share" if goal == "recall" else "probability")
-    axes.set(ylim=(-0.03, 1.03), yticks=[0, 0.25, 0.5, 0.75, 1])
+    axes.set(xlabel=picture.figure.axis, ylabel="expected share" if is_share else "probability")
+    axes.set(ylim=(-_FOOT if marks else -0.03, 1.03), yticks=[0, 0.25, 0.5, 0.75, 1])
     axes.yaxis.set_major_formatter(PercentFormatter(1))
     if picture.is_logarithmic:
         digits = (1.0, 2.0, 5.0) if picture.high <= 100 * picture.low else (1.0,)
@@ -285,18 +298,18 @@ def draw_panel(axes: Axes, picture: Picture, goal: str, looks: dict[str, dict[st
         alone = gaps[:-2] & gaps[2:] & ~gaps[1:-1]
         axes.plot(x[alone], y[alone], **{**looks[method], "linestyle": "none"}, markersize=4.5)
     for mark in marks:
-        axes.plot([mark.x, mark.x], [-0.03, mark.probability], color=theme.quiet, linewidth=0.8)
+        axes.plot([mark.x, mark.x], [-_FOOT, mark.probability], color=theme.quiet, linewidth=0.8)
         circle: dict[str, Any] = {"marker": "o", "markersize": 10, "markeredgewidth": 2, "markerfacecolor": theme.paper}
         axes.plot(mark.x, mark.probability, color=looks[mark.method]["color"], **circle)
-        # The value stands beside the foot of the line, on the side that has more room.
+        # The value stands below all curves, beside the line, on the side that has more room.
         side, shift = ("right", -5) if mark.x > picture.low**0.4 * picture.high**0.6 else ("left", 5)
         axes.annotate(
             f"{picture.figure.axis} = {mark.x:.4g}",
-            (mark.x, 0.02),
+            (mark.x, -_FOOT / 2),
             xytext=(shift, 0),
             textcoords="offset points",
             ha=side,
-            bbox={"facecolor": theme.paper, "edgecolor": "none", "alpha": 0.85, "pad": 1},
+            va="center",
             fontweight="bold",
         )
 
@@ -309,7 +322,7 @@ def _label_curves(canvas: Canvas, panels: Sequence[Axes]) -> None:
     canvas.draw_without_rendering()
     canvas.set_layout_engine("none")
     for axes in panels:
-        frame = axes.get_window_extent()
+        frame, (bottom, top) = axes.get_window_extent(), axes.get_ylim()
         taken = [text.get_window_extent() for text in axes.texts]
         paths = {line: line.get_path().transformed(axes.transData).cleaned(remove_nans=True) for line in axes.lines}
         for line, path in paths.items():
@@ -320,7 +333,7 @@ def _label_curves(canvas: Canvas, panels: Sequence[Axes]) -> None:
             text = axes.text(0, 0, name, color=line.get_color(), fontsize=8, va="center")
             width, height = text.get_window_extent().width + _LABEL_GAP, text.get_window_extent().height
             for level, side in product(_LEVELS, ("left", "right")):
-                y = frame.y0 + (level + 0.03) / 1.06 * frame.height
+                y = frame.y0 + (level - bottom) / (top - bottom) * frame.height
                 # The box begins at the curve, so that no other curve is between them. The curve rises: on its right the
                 # upper edge of the box is nearest, on its left the lower edge.
                 nearest = y + height / 2 if side == "left" else y - height / 2

@@ -121,7 +121,8 @@ class Time:
 class Figure:
     """A figure: its title, its horizontal axis, and one sentence on its content.
 
-    If `logarithmic` is False, the axis is logarithmic only if curves crowd at its left end.
+    If `logarithmic` is False, the axis is logarithmic only if curves crowd at its left end. The figures of a study are
+    numbered, and docs/paper.md cites the numbers.
     """
 
     key: str
@@ -129,6 +130,12 @@ class Figure:
     axis: str
     logarithmic: bool
     says: str
+    number: int | None = None
+
+    @property
+    def heading(self) -> str:
+        """The title, after the number if there is one."""
+        return self.title if self.number is None else f"Figure {self.number}: {self.title}"
 
 
 @dataclass(frozen=True)
@@ -150,6 +157,7 @@ FIGURES = {
             "epsilon",
             True,
             "The further left a curve rises, the less privacy the method costs for the same answer.",
+            1,
         ),
         Figure(
             "plan",
@@ -164,6 +172,7 @@ FIGURES = {
             "shape s",
             False,
             "Scores proportional to i^-s: the steeper they fall, the easier the choice. All scores are equal at s = 0.",
+            2,
         ),
         Figure(
             "flat",
@@ -171,6 +180,7 @@ FIGURES = {
             "epsilon",
             True,
             "The hardest vector of the paper against epsilon.",
+            3,
         ),
         Figure(
             "noises",
@@ -178,6 +188,7 @@ FIGURES = {
             "epsilon",
             True,
             "The same mechanism with each noise whose log survival function is 1-Lipschitz.",
+            4,
         ),
         Figure(
             "canonical-noises",
@@ -185,6 +196,7 @@ FIGURES = {
             "epsilon",
             True,
             "Drawn, not computed, where the noise is not Gumbel's: each point has an interval.",
+            5,
         ),
         Figure(
             "gammas",
@@ -192,6 +204,7 @@ FIGURES = {
             "epsilon",
             True,
             "How the weight between the worst item inside and the best outside matters.",
+            6,
         ),
     )
 }

@@ -81,7 +81,7 @@ class Plan:
     name
         The name of the scores on the page.
     d
-        The number of items that have scores; None for a sketch of items that nobody listed.
+        The number of items that have scores; None for a sketch under partition selection.
     goal
         The goal that the release must reach.
     meaning
@@ -183,7 +183,7 @@ class Plan:
 
     @cached_property
     def discovery(self) -> PartitionSelection | None:
-        """The partition selection of the recommended release, from a sketch of items that nobody listed."""
+        """The partition selection of the recommended release, if its sketch has the terms of one."""
         among = self._best_case.request.guarantee.mechanism
         return among.plan(self.comparison.k, self.epsilon) if isinstance(among, AmongFound) else None
 
@@ -193,7 +193,7 @@ class Plan:
 
         It is computed for canonical with Gumbel noise, and up to k = 10 for mechanisms that add noise to each score;
         otherwise it is bounded by draws. For scores by group it is that of the group that needs the most epsilon. It is
-        None for a sketch of items that nobody listed.
+        None for a sketch under partition selection.
         """
         return self._expect_shortfall(self.epsilon)
 
@@ -291,15 +291,9 @@ class Plan:
         'epsilon'
         """
         check_matplotlib()
-        from discreet.release.plots import figure_of, open_axes
-
-        [picture] = pictures_of(self._results())
+        [picture] = pictures_of(self._results(), self.comparison.share)
         notes = [*self.sentences[:2], self.comparison.origin]
-        if ax is None:
-            return picture.draw(dark, notes)
-        axes = open_axes(ax, 0)
-        picture.draw_in(axes, dark, notes)
-        return figure_of(axes)
+        return picture.draw(dark, notes) if ax is None else picture.draw_in(ax, dark, notes)
 
     def page(self) -> str:
         """Return an HTML page with the curves of all mechanisms, the recommended point marked. It needs matplotlib."""
@@ -321,10 +315,12 @@ class Plan:
                 cells.append(f"{100 * float(getattr(choice.reaches, self.goal)):.1f}%")
             rows.append({"label": choice.label, "cells": cells, "is_best": choice == self.best})
         says = f"For {self.meaning}. The recommended one is marked."
+        results = self._results()
         return page(
-            self._results(),
+            results,
             notes,
             table.sketch,
+            pictures=pictures_of(results, table.share),
             title=f"A plan for the top {k:,} of {self.name}",
             needs={"says": says, "head": head, "rows": rows},
         )

@@ -32,6 +32,7 @@ def tiny(monkeypatch):
     monkeypatch.setattr(array, "LARGE", 1)
     monkeypatch.setattr(positions, "LARGE", 1)
     monkeypatch.setattr(positions, "BLOCK", 5)
+    monkeypatch.setattr(positions, "_SHORT", 1)
     monkeypatch.setattr(sorting, "BLOCK", 5)
     monkeypatch.setattr(sorting, "_SMALL", 8)
     monkeypatch.setattr(sorting, "MANY", 1)

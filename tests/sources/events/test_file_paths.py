@@ -1,6 +1,7 @@
 """Files as people have them: patterns, folders and lists of paths stand for the same rows."""
 
 import os
+import sqlite3
 
 import numpy as np
 import pyarrow as pa
@@ -103,7 +104,7 @@ def test_a_domain_inside_the_folder_of_the_events_is_refused(folder):
             discreet.events(given, user="who", item="what", domain=f"{files_of(folder)[0]}:what")
 
 
-def test_a_location_is_parsed_once(tmp_path, monkeypatch):
+def test_a_location_is_parsed_once(tmp_path, monkeypatch, call):
     """Every path is classified once, and what is parsed already stays as it is."""
     (tmp_path / "e.csv").write_text("who,what\n1,a\n", encoding="utf-8")
     (tmp_path / "items.csv").write_text("what\na\nb\n", encoding="utf-8")
@@ -114,3 +115,15 @@ def test_a_location_is_parsed_once(tmp_path, monkeypatch):
     assert parsed == [f"{tmp_path}/items.csv:what", str(tmp_path / "e.csv")]
     assert Location.parse(domain) is Location.parse_list(domain, "domain") is domain
     assert [path.text for path in domain.paths] == [f"{tmp_path}/items.csv"]
+    parsed.clear()
+    table, items, out = str(tmp_path / "e.csv"), f"{tmp_path}/items.csv:what", str(tmp_path / "out.json")
+    options = ("--user", "who", "--item", "what", "--domain", items, "-k", "1", "--epsilon", "1", "--out", out)
+    assert call("select", table, *options)[0] == 0
+    assert parsed == [table, items]
+    parsed.clear()
+    connection = sqlite3.connect(tmp_path / "e.db")
+    connection.execute("CREATE TABLE seen AS SELECT 'a' what, 1 who")
+    connection.commit()
+    url = f"sqlite://{tmp_path}/e.db"
+    assert call("select", "--connect", url, "--name", "seen", *options)[0] == 0
+    assert parsed == [url, items]

@@ -100,7 +100,8 @@ def test_every_engine_reads_the_same_dates(engine, form, tmp_path, request):
     assert {year: score for (year, _), score in found.items() if score} == expected
 
 
-SUMMING_TEXT = [each for each in ENGINES if not {"postgres", "mariadb"} & {*getattr(each, "values", ())}]
+SUMMING_NO_TEXT = {"postgres", "mariadb", "datafusion"}
+SUMMING_TEXT = [each for each in ENGINES if not SUMMING_NO_TEXT & {*getattr(each, "values", (each,))}]
 
 
 @pytest.mark.some(4)
@@ -119,8 +120,8 @@ def test_every_engine_reads_the_same_numbers(engine, tmp_path, request):
     assert source.tally().exact(0) == Fraction(int(expected), 100)
 
 
-@pytest.mark.parametrize("engine", LONG_ON_SERVERS[:2])
-def test_postgres_and_mariadb_sum_no_text(engine, tmp_path, request):
+@pytest.mark.parametrize("engine", ["datafusion", *LONG_ON_SERVERS[:2]])
+def test_other_engines_sum_no_text(engine, tmp_path, request):
     arguments = on(engine, table_of(NUMBERS, "paid"), tmp_path, request)
     with pytest.raises(TypeError, match="value must be a column of numbers, not of string"):
         discreet.events(**arguments, user="who", item="what", domain=["a"], value="paid", clip=(0, 1), decimal=",")
@@ -181,7 +182,8 @@ FORMS = ["%d.%m.%Y", "%m/%d/%Y", "%Y%m%d", "%d.%m.%y", "%Y-%m-%d %H:%M", "%d.%m.
 def test_a_date_that_was_written_in_a_format_is_read_in_it(moment, form, padded):
     text = moment.strftime(form)
     if not padded and "%Y%m" not in form:
-        text = re.sub(r"\b0(\d)\b", r"\1", text)
+        # A year at the end keeps its two digits.
+        text = re.sub(r"\b0(\d)\b(?!$)", r"\1", text)
     again = datetime.strptime(text, form)
     spelled = DateFormat.parse(form).respell(text)
     assert datetime.fromisoformat(spelled) == again

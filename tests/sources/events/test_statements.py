@@ -16,7 +16,8 @@ import pytest
 import discreet
 from discreet.mechanisms.tally import Selection
 from discreet.sources.events import lookup
-from discreet.sources.events.dialects.base import dialect_named
+from discreet.sources.events import table as events_table
+from discreet.sources.events.dialects.base import dialect_named, dialect_of
 from engines import on
 from snapshots import select_items
 
@@ -278,13 +279,18 @@ def test_spark_shows_the_same_plans(spark, tmp_path):
     shown = spark._jsparkSession.sharedState().statusStore()
     spark.conf.set("spark.sql.maxMetadataStringLength", 10**6)
 
+    def executions_after(last):
+        # By number: the session keeps the newest thousand alone, so places in the list move.
+        listed = shown.executionsList()
+        executions = [listed.apply(place) for place in range(listed.size())]
+        return [each for each in executions if each.executionId() > last]
+
     def said(scores):
         pa.parquet.write_table(table_of(scores, "integer"), tmp_path / "events.parquet")
-        before = shown.executionsCount()
+        before = max((each.executionId() for each in executions_after(-1)), default=-1)
         source = source_of(spark.read.parquet(str(tmp_path / "events.parquet")), "integer", WIDE)
         found = discreet.top_k(source, 3, 10**4).items
-        executions = shown.executionsList(before, 10**6)
-        plans = [executions.apply(i).physicalPlanDescription() for i in range(executions.size())]
+        plans = [each.physicalPlanDescription() for each in executions_after(before)]
         # Columns, RDDs and parts of plans are numbered on and on in a session.
         text = re.sub(r"(#|plan_id=|RDD\[|Exchange )\d+", r"\1", "\n".join(plans))
         # How large the parts of a result are is shown, as docs/known-limits.md says.
@@ -302,7 +308,8 @@ def test_an_engine_that_is_not_known_is_sent_nothing(kind, domain, narrow, monke
     """Then all rows are fetched, and the wanted ones found here."""
     table = ibis.duckdb.connect().create_table("events", table_of(SCORES[0], kind))
     usual = look_up(table, kind, domain)
-    monkeypatch.setattr(lookup, "dialect_of", lambda table: dialect_named("unheard-of"))
+    unknown = dialect_named("unheard-of")
+    monkeypatch.setattr(events_table, "Lookup", lambda *parts: lookup.Lookup(*parts[:3], unknown, *parts[4:]))
     table.get_backend().con.execute("CALL enable_logging('QueryLog')")
     assert look_up(table, kind, domain) == usual
     log = table.get_backend().con.execute("SELECT string_agg(message, '\n') FROM duckdb_logs").fetchone()[0]
@@ -344,7 +351,7 @@ def test_finding_items_tells_an_engine_nothing(narrow):
 
 def look_up_found(table, number):
     """So many items of one score in each of two groups, of items that nobody listed."""
-    found = lookup.Lookup(table, "integer", None, 2)
+    found = lookup.Lookup(table, "integer", None, dialect_of(table), 2)
     found.runs()
     return found.items([np.arange(number), np.arange(number)])
 

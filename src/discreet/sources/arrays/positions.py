@@ -20,6 +20,9 @@ from discreet.sources.arrays.sorting import BLOCK, LARGE, as_bits, iterate_block
 _FEW = 8
 """Up to this many items are searched for one by one, in one pass over the scores; more are found by a sort."""
 
+_SHORT = 1 << 10
+"""Up to this many values an argsort by NumPy takes less time than a sort of keys."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PositionFinder:
@@ -214,7 +217,8 @@ def _find_equals(scores: NDArray[Any], values: NDArray[Any], before: Ranks) -> R
 def _argsort(values: NDArray[Any]) -> Ranks:
     """Return the indices of values in ascending order, equal ones in their given order."""
     bits = max(1, (len(values) - 1).bit_length())
-    if values.dtype.kind != "f" and (int(values.max()) - int(values.min())).bit_length() + bits <= 64:
+    is_long = len(values) > _SHORT and values.dtype.kind != "f"
+    if is_long and (int(values.max()) - int(values.min())).bit_length() + bits <= 64:
         # A plain sort of keys with the indices in their low bits is several times faster than an argsort.
         above = as_bits(values) - as_bits(values.min(keepdims=True))
         keys = above << np.uint64(bits) | np.arange(len(values), dtype=np.uint64)

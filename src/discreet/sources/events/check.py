@@ -345,7 +345,7 @@ def _search_file(parts: TableParts, outside: Any) -> dict[str, Any]:
     try:
         raw = list(opened.table.columns)
         given = find_list_column(opened, parts.domain_file.column, parts.reading.columns["item"], DOMAIN)
-        # An expression is a column of its own, and the columns that it reads are no other ones.
+        # The columns that an expression reads are left out of the search, like the given column.
         column = parts.domain_file.column
         made = None if column is None else RowExpression.parse(DOMAIN.argument, column)
         read = {given} if made is None else {given, *made.list_columns(raw)}
@@ -354,7 +354,8 @@ def _search_file(parts: TableParts, outside: Any) -> dict[str, Any]:
             # A column that the caller did not name may be in another encoding, and is then passed over.
             with suppress(EngineError):
                 # No statement may show the texts, so they are matched as a table.
-                n = ask(opened.engine, "checking the items", partial(read_matching, texts, wanted)).num_rows
+                matching = partial(read_matching, opened.dialect, texts, wanted)
+                n = ask(opened.engine, "checking the items", matching).num_rows
                 if 2 * n > len(tried):
                     columns.append(
                         OtherColumn(f"{redact_url(parts.domain_file.paths[0].text)}:{name}", int(n), len(tried))

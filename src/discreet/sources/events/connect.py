@@ -77,7 +77,7 @@ class Opened:
     cleanup
         The functions that `close` calls, last one first.
     table, derive
-        The table with a column for each row expression, and the function that adds these columns.
+        The table with a column for each row expression, and the function that adds these columns; None without them.
     notes
         How these expressions read columns without a declared type.
     """
@@ -93,7 +93,7 @@ class Opened:
     csv_rows: list[CsvRows] = field(default_factory=list)
     cleanup: list[Callable[[], None]] = field(default_factory=list)
     table: Any = field(init=False)
-    derive: Callable[[Any], Any] = lambda table: table
+    derive: Callable[[Any], Any] | None = None
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:

@@ -87,7 +87,7 @@ class DateFormat:
                 pattern += "".join(f"[{each}]" for each in token)
                 continue
             least, most = DIRECTIVES[token[1]]
-            # Numbers that touch can be told apart by their length alone.
+            # Numbers without a separator between them must have their full length.
             least = most if before.startswith("%") or after.startswith("%") else least
             pattern += f"([0-9]{{{least},{most}}})"
         return cls(text, pattern, letters)

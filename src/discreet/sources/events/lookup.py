@@ -20,7 +20,7 @@ from typing import Any
 from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Ranks
 from discreet.sources.events.connect import Opened
-from discreet.sources.events.dialects.base import dialect_of
+from discreet.sources.events.dialects.base import Dialect
 from discreet.sources.events.domain import ListedDomain
 from discreet.sources.events.ranges import Integers
 
@@ -144,16 +144,23 @@ class Lookup:
         Without a domain the column `total` is returned with each item.
     kind, domain
         The kind of the items, and their public domain, the same for every group; None for partition selection.
+    dialect
+        The dialect of the engine that holds the snapshot.
     groups
         The number of groups; None without groups.
     """
 
     def __init__(
-        self, scores: Any, kind: str, domain: Integers | ListedDomain | None, groups: int | None = None
+        self,
+        scores: Any,
+        kind: str,
+        domain: Integers | ListedDomain | None,
+        dialect: Dialect,
+        groups: int | None = None,
     ) -> None:
         self._scores, self._kind, self._domain, self._groups = scores, kind, domain, groups
         self._runs: list[list[tuple[int, int]]] = []
-        self._bits = BITS
+        self._bits, self._dialect = BITS, dialect
 
     def runs(self) -> list[tuple[list[int], list[int]]]:
         """Return for each group the distinct scores in descending order, and the number of items of each."""
@@ -174,7 +181,7 @@ class Lookup:
 
     def count_by(self, scores: Any) -> Lookup:
         """Return the same lookup with other scores of the same items, without groups."""
-        return Lookup(scores, self._kind, self._domain)
+        return Lookup(scores, self._kind, self._domain, self._dialect)
 
     def largest_totals(self, count: int) -> list[list[int]]:
         """Return the `count` largest of the column `total` in each group, with repetitions, in descending order."""
@@ -224,7 +231,7 @@ class Lookup:
             if large:
                 # The items of each large segment are counted by finer bucket, and those with a wanted offset stay.
                 keyed = self._select_keyed(level, finer=self._bucket(self._scores.item, level + 1))
-                counted = read_matching(keyed, self._wanted_table(large, level), _count_each)
+                counted = read_matching(self._dialect, keyed, self._wanted_table(large, level), _count_each)
                 rows, counts = _iterate_columns(counted, "grp", "score", "bucket", "finer", "items"), defaultdict(list)
                 for group, score, bucket, finer, count in rows:
                     counts[group, int(score), bucket].append((finer, int(count)))
@@ -254,7 +261,7 @@ class Lookup:
         shown_as = "total" if self._domain is None else "label" if labelled else "item"
         keyed = self._select_keyed(level, item=self._scores.item, shown=self._scores[shown_as])
         members = defaultdict(list)
-        rows = read_matching(keyed, self._wanted_table(segments, level))
+        rows = read_matching(self._dialect, keyed, self._wanted_table(segments, level))
         for group, score, bucket, item, shown in _iterate_columns(rows, "grp", "score", "bucket", "item", "shown"):
             label = (item, int(shown)) if self._domain is None else shown
             members[group, int(score), bucket].append((item, label))
@@ -304,7 +311,7 @@ class Lookup:
 
     def _shift(self, item: Any, bits: int) -> Any:
         """Return the numbers of the buckets of 2^bits whole numbers that hold some numbers."""
-        return dialect_of(self._scores).shift_right(item, bits)
+        return self._dialect.shift_right(item, bits)
 
     def _find_untouched(self, offsets: dict[int, list[int]], domain: Integers) -> Found:
         """Return the numbers at these offsets of each group, among the numbers of score zero."""
@@ -338,7 +345,7 @@ class Lookup:
             keyed = taken.select(*self._group_names, coarser=self._shift(taken.item, coarse), **finer)
             wanted = {"coarser": [segment.bucket for segment in inside]}
             sent = self._arrow_table([segment.group for segment in inside], wanted)
-            counted = read_matching(keyed, sent, _count_each)
+            counted = read_matching(self._dialect, keyed, sent, _count_each)
         counts: TakenCounts = defaultdict(dict)
         for group, coarser, bucket, count in _iterate_columns(counted, "grp", "coarser", "bucket", "items"):
             counts[group, coarser][bucket] = int(count)
@@ -352,7 +359,8 @@ class Lookup:
             taken = self._taken_scores
             keyed = taken.select(*self._group_names, item=taken.item, bucket=self._shift(taken.item, shift))
             wanted = {"bucket": [segment.bucket for segment in touched]}
-            rows = read_matching(keyed, self._arrow_table([segment.group for segment in touched], wanted))
+            sent = self._arrow_table([segment.group for segment in touched], wanted)
+            rows = read_matching(self._dialect, keyed, sent)
             for group, bucket, item in _iterate_columns(rows, "grp", "bucket", "item"):
                 members[group, bucket].append(item)
         found: Found = {}
@@ -375,7 +383,7 @@ def _count_each(rows: Any) -> Any:
     return rows.group_by(*rows.columns).agg(items=rows.count())
 
 
-def read_matching(table: Any, wanted: Any, then: Callable[[Any], Any] = lambda rows: rows) -> Any:
+def read_matching(dialect: Dialect, table: Any, wanted: Any, then: Callable[[Any], Any] = lambda rows: rows) -> Any:
     """Return the rows of an ibis table that equal some row of the Arrow table `wanted` in all of its columns.
 
     The wanted scores and buckets reveal the scores of the released items. Literals and bound parameters appear in
@@ -385,8 +393,8 @@ def read_matching(table: Any, wanted: Any, then: Callable[[Any], Any] = lambda r
 
     Parameters
     ----------
-    table
-        An ibis table that has the columns of `wanted`.
+    dialect, table
+        An ibis table that has the columns of `wanted`, and the dialect of its engine.
     wanted
         The rows that no statement may show: columns of integers, text, dates or booleans, each row once.
     then
@@ -398,7 +406,7 @@ def read_matching(table: Any, wanted: Any, then: Callable[[Any], Any] = lambda r
         The result of `then`.
     """
     backend = table.get_backend()
-    send = dialect_of(table).send_unlogged
+    send = dialect.send_unlogged
     if send is None:
         import pyarrow as pa
 

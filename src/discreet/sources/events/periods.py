@@ -40,6 +40,9 @@ database of Python gives the clock changes.
 MOST_YEARS = 200
 """Maximum span of public periods with a named zone, because clock changes are searched day by day."""
 
+_NO_ZONES = ("localtime", "posix", "factory", "right")
+"""Files beside the time zones: the clock of one machine, no zone at all, and zones that count leap seconds."""
+
 _FAR = 10**12
 """A second after all others: the calendar ends before 86,400 times 3.7 million days."""
 
@@ -235,9 +238,11 @@ def list_periods(unit: str, first: Any, last: Any) -> list[Any]:
 def open_zone(name: Any) -> ZoneInfo:
     """Return the time zone of a name."""
     try:
+        if isinstance(name, str) and name.casefold().startswith(_NO_ZONES):
+            raise LookupError
         return ZoneInfo(name)
     except (LookupError, ValueError, TypeError, OSError):
-        known = sorted(available_timezones())
+        known = sorted(each for each in available_timezones() if not each.casefold().startswith(_NO_ZONES))
         hint = suggestion(name, known, private=False) if known else "; the system has none: pip install tzdata"
         raise InvalidValueError(
             f"zone must be the name of a time zone such as 'Europe/Berlin', not {quote(name)}{hint}"

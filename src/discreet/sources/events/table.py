@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -242,7 +242,7 @@ class EventTable(AnySource, ABC):
             translation = where.translate(table, opened.dialect, undeclared=opened.undeclared, is_text=opened.is_text)
             self._notes = [] if translation.note is None else [translation.note]
             table = table.filter(translation.expression)
-        return opened.derive(table)
+        return table if opened.derive is None else opened.derive(table)
 
     def _declared_kind(self) -> str | None:
         """Return the declared kind of the items, or None if their type is not declared."""
@@ -269,7 +269,7 @@ class ListedEventTable(EventTable):
 
     _domain: Integers | ListedDomain
 
-    def __init__(self, question: Question, domain: Any, label: str | None) -> None:
+    def __init__(self, question: Question, domain: Any, label: str | None, groups: int = 1) -> None:
         super().__init__(question)
         opened, item, self._label = question.opened, question.columns["item"], label
         self._domain_file = domain if isinstance(domain, Location) and domain.paths else None
@@ -283,7 +283,7 @@ class ListedEventTable(EventTable):
         else:
             self._domain = open_listed_domain(domain, label, item, opened, self._declared_kind())
         self.check_kind(self._domain.kind)
-        check_fetch(opened, self._domain.d)
+        check_fetch(opened, self._domain.d * groups)
         # A gap in a pandas column turns whole numbers into floats, which merges or loses those beyond 2^53.
         if opened.is_pandas and item in opened.undeclared and holds_long_numbers(self._domain):
             raise InvalidTypeError(
@@ -301,7 +301,7 @@ class ListedEventTable(EventTable):
         import pyarrow.compute as pc
 
         backend, table = self._opened.table.get_backend(), domain.table
-        rows = ask(self._opened.engine, "reading the domain", lambda: backend.to_pyarrow(table)).combine_chunks()
+        rows = ask(self._opened.engine, "reading the domain", partial(backend.to_pyarrow, table)).combine_chunks()
         items = rows["item"].combine_chunks()
         return rows.take(pc.array_sort_indices(items.cast(pa.uint8()) if domain.kind == "boolean" else items))
 
@@ -328,7 +328,7 @@ class ListedEventTable(EventTable):
         self.close()
         opened = self._opened
         scores = ask(opened.engine, "computing the scores", lambda: opened.dialect.cache(self.make_query()))
-        self._lookups.append(Lookup(scores, kind, domain, groups))
+        self._lookups.append(Lookup(scores, kind, domain, opened.dialect, groups))
         return self._lookups[-1]
 
     def _describe(self, max_items_per_user: int | None) -> dict[str, Any]:
@@ -423,7 +423,7 @@ class GroupedTableSnapshot:
         return selection.draw_ranks()
 
     def items(self, picks: list[Any]) -> list[list[Any] | Ranks]:
-        found = ask(self.engine, "looking up the items", lambda: self.lookup.items(picks))
+        found = ask(self.engine, "looking up the items", partial(self.lookup.items, picks))
         if isinstance(self.domain, Integers):
             return [[self.domain.spell(number) for number in numbers] for numbers in found]
         # Arrow cannot infer a type from an empty list.
@@ -444,9 +444,8 @@ class GroupedTableSource(ListedEventTable, GroupedSource):
         max_items_per_user: int | None,
         split: GroupSplit,
     ) -> None:
-        super().__init__(question, domain, label)
+        super().__init__(question, domain, label, len(split.groups.keys))
         self._split, self._max_items_per_user = split, max_items_per_user
-        check_fetch(question.opened, self._domain.d * len(split.groups.keys))
         self.keys, self.names = split.groups.keys, split.groups.names
         self.each_user, self.groups_per_user = split.each_user, split.groups_per_user
         listed: Any = self._domain

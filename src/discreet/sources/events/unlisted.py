@@ -1,4 +1,4 @@
-"""Query items that nobody listed: the number of users for whom each counts, or their weights, and its score among all.
+"""Query the items of partition selection: the number of users for whom each counts, or their weights, and its score.
 
 An item counts for a user if at most l of the user's items have a hash not above its own: the l items with the least
 hashes, except that equal hashes count together or not at all. The hash of the key, the user and the item is the first
@@ -41,7 +41,7 @@ from discreet.sources.events.table import EventTable, Question
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class UnlistedScoring(RowReading):
-    """The rule that turns rows of events into scored items that nobody listed.
+    """The rule that turns rows of events into scored items of partition selection.
 
     Attributes
     ----------
@@ -275,7 +275,7 @@ class UnlistedTable(EventTable, UnlistedSource):
                     lambda: opened.dialect.cache(self.make_query(key, with_uncounted)),
                 )
                 groups = None if self._split is None else len(self._split.groups.keys)
-                self._lookups.append(Lookup(scores, self.terms.kind, None, groups))
+                self._lookups.append(Lookup(scores, self.terms.kind, None, self._opened.dialect, groups))
                 yield UnlistedTableSnapshot(self._lookups[-1], self._opened.engine, scores)
             finally:
                 self.close()

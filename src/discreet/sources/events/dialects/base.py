@@ -162,7 +162,7 @@ class Dialect:
     copies_local_tables: bool = False
     send_unlogged: Callable[[Any, str, Any], AbstractContextManager[Any]] | None = None
     counts_distinct: bool = True
-    cache: Callable[[Any], Any] = lambda query: query.cache()
+    cache: Callable[[Any], Any] = operator.methodcaller("cache")
     text_bytes: Callable[[Any], Any] | None = None
     bytes_text: Callable[[Any], Any] | None = None
     digest: Callable[[Any], Any] | None = None
@@ -187,7 +187,7 @@ class Dialect:
     digits_type: str = "decimal"
     limit_to_calendar: Callable[[Any, str], Any] | None = None
     date_literal: Callable[[date], Any] = make_literal
-    shift_right: Callable[[Any, int], Any] = lambda number, bits: number >> bits
+    shift_right: Callable[[Any, int], Any] = operator.rshift
     count_days: Callable[[Any], Any] | None = None
     count_seconds: Callable[[Any], Any] | None = None
     extract_part: Callable[[Any, Any, str], Any] | None = None

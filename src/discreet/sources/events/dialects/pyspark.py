@@ -38,7 +38,7 @@ def keeps_cached_tables(session: Any) -> bool:
     """Return True if a cached table is read twice and not computed twice, whatever the session says of its storage."""
     moment = session.sql("SELECT current_timestamp() AS moment").persist()
     try:
-        # A frame keeps its time, and a query on it has a time of its own.
+        # Each query has a time of its own, so two of them show the same one only if both read the cached table.
         first, second = (moment.select("moment").collect() for _ in range(2))
         return bool(first == second)
     finally:

@@ -163,10 +163,6 @@ def _decode_text(cell: Any) -> str | None:
         return None
 
 
-def _clean_text(cell: Any) -> str | None:
-    return _decode_text(cell) if isinstance(cell, bytes) and len(cell) <= LONGEST_TEXT else None
-
-
 def _number_string(cell: Any, alphabet: str, longest: int) -> int | None:
     """Return the number of a text among all strings over an alphabet, or None if it is longer or not one of them."""
     text = _decode_text(cell)
@@ -195,7 +191,9 @@ _FUNCTIONS = {
         hashlib.md5(cell, usedforsecurity=False).hexdigest() if isinstance(cell, bytes) else None
     ),
     "discreet_text": _decode_text,
-    "discreet_clean": _clean_text,
+    "discreet_clean": lambda cell: (
+        _decode_text(cell) if isinstance(cell, bytes) and len(cell) <= LONGEST_TEXT else None
+    ),
     "discreet_fold": lambda text: fold_case(text) if isinstance(text, str) else None,
     "discreet_integer": _parse_integer,
     "discreet_float": _parse_float,

@@ -1,8 +1,8 @@
 """Texts for the readers of what is published, in one catalogue per language, with numbers and dates by its rules.
 
-A catalogue is a TOML file in `texts/`: format strings with named fields, and tables of plural forms `one` and `other`.
-Whole numbers and fractions in fields are formatted by the rules of the language. The output for programs, JSON and the
-registry of deployments, is English.
+A catalogue is a TOML file in this folder: format strings with named fields, and tables of plural forms `one` and
+`other`. Whole numbers and fractions in fields are formatted by the rules of the language. The output for programs, JSON
+and the registry of deployments, is English.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def read_catalogue(code: str) -> dict[str, Any]:
     import tomllib
     from importlib.resources import files
 
-    content = files(__package__).joinpath("texts", f"{code}.toml").read_text(encoding="utf-8")
+    content = files(__package__).joinpath(f"{code}.toml").read_text(encoding="utf-8")
     return dict(_flatten("", tomllib.loads(content)))
 
 
