@@ -2,13 +2,14 @@
 
     python examples/discovery_compared.py            prints the tables, as Markdown
     python examples/discovery_compared.py pictures   and draws pictures/discovery-compared.svg
+    python tools/appendix.py discovery               writes them all into the pages
 
 Events are made up by seven laws. All methods have the same epsilon and delta. Every method but the default of
 `discreet` gets the bound l on the items of a person that suits it best, unknown without looking at the data. OpenDP's
 `make_laplace_threshold` is the library itself where it is installed, and `discreet` makes its own draws. The others are
 their formulas in plain floats. `discovery_split.py` fits the part of epsilon for discovery on the same laws.
 
-All draws but OpenDP's have a seed. It takes about five minutes on two cores.
+All draws but OpenDP's have a seed. It takes a few minutes on two cores.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from __future__ import annotations
 import importlib.util
 import random
 import sys
-from collections import Counter
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
@@ -42,16 +43,18 @@ from picture import DASHES, TONES, drawing
 DELTA = "1e-8"
 PEOPLE = (5_000, 20_000, 100_000)
 SIZES = (10, 50)
+SEEDS, DRAWS = (18, 19, 20, 21), 4
+"""The seeds of the tables of each law, and how often each method draws from each of them."""
 LIMITS = (1, 3, 10, 30, 100)
 BUDGETS = ("0.3", "1", "3")
 ITEMS, MOST = 20_000, 1_000
-BOUNDINGS, DRAWS = 2, 8
-"""How often the items of each person that count are chosen anew, and how often each method draws for each choice."""
 
 Cell = tuple[str, int, int, str]
 """The law, the number of people, k and epsilon."""
 Shares = dict[Cell, dict[str, int]]
 """For each method the share of the true top-k that it releases in the mean, in whole percents."""
+Errors = dict[Cell, dict[str, float]]
+"""The standard errors of these means, in points, from those of single tables."""
 
 
 @dataclass(frozen=True)
@@ -256,7 +259,7 @@ def make_opendp(scale: float, threshold: int) -> Any:
 class Table:
     """The input of all methods from one table: bounded counts, sums of weights, and all people of each item.
 
-    `firsts` are counts of one item of each person, and `users` are the numbers of people, and of those of one item.
+    `firsts` are counts of one item of each person.
     """
 
     counts: np.ndarray
@@ -264,12 +267,11 @@ class Table:
     people: np.ndarray
     limit: int
     firsts: np.ndarray
-    users: tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What `discreet` reads of a table: sums by item, and the numbers of people of one item each and of them all."""
+    """What `discreet` reads of a table: sums by item."""
 
     table: Table
     totals: np.ndarray
@@ -284,9 +286,10 @@ class Snapshot:
         ranked = np.argsort(-self.totals, kind="stable")[kept[0]]
         return [FoundItems(ranked.tolist(), self.table.people[ranked].tolist())]
 
-    def count_users(self) -> tuple[int, int]:
-        """Return the number of people, and of those of one item."""
-        return self.table.users
+    def count_firsts(self) -> tuple[int, int, int]:
+        """Return the numbers for the choice of a method."""
+        firsts, counts = self.table.firsts, self.table.counts
+        return int(firsts.sum()), int(firsts.max()), max(0, int((counts - 2 * firsts).max()))
 
     def take_firsts(self) -> Snapshot:
         """Return the snapshot in which one item of each person counts."""
@@ -379,20 +382,18 @@ def list_methods() -> list[str]:
 # The figures.
 
 
-def measure_shares(name: str, people: int, boundings: int = BOUNDINGS, draws: int = DRAWS) -> Shares:
+def measure_shares(name: str, people: int, seeds: Sequence[int] = SEEDS, draws: int = DRAWS) -> tuple[Shares, Errors]:
     """Return the share of the true top-k that each method releases in the mean, for each k and epsilon.
 
-    Every method but `OURS` has the l that suits it best.
+    Every method but `OURS` has the l that suits it best in the mean of all tables.
     """
-    events, rng, bits = make_events(name, people), np.random.default_rng(people), random.Random(people)
-    touched, sizes = events.count_people(), np.bincount(events.person)
-    users = int((sizes > 0).sum()), int((sizes == 1).sum())
-    hits: Counter[tuple[int, str, str, int]] = Counter()
-    for _ in range(boundings):
-        order = rng.random(len(events.person))
+    hits: dict[tuple[int, str, str, int], np.ndarray] = defaultdict(lambda: np.zeros(len(seeds)))
+    for place, seed in enumerate(seeds):
+        events, rng, bits = make_events(name, people, seed), np.random.default_rng([people, seed]), random.Random(seed)
+        touched, order = events.count_people(), rng.random(len(events.person))
         firsts, _ = events.bound(1, order)
         for limit in LIMITS:
-            table = Table(*events.bound(limit, order), touched, limit, firsts, users)
+            table = Table(*events.bound(limit, order), touched, limit, firsts)
             for k, epsilon, method, _ in product(SIZES, BUDGETS, list_methods(), range(draws)):
                 if method in RELEASES:
                     released = RELEASES[method](table, k, float(epsilon), rng)
@@ -402,15 +403,26 @@ def measure_shares(name: str, people: int, boundings: int = BOUNDINGS, draws: in
                     released = release_ours(table, k, epsilon, "laplace", bits)
                 else:
                     continue
-                hits[k, epsilon, method, limit] += count_best(touched, k, released)
-    whole = boundings * draws / 100
-    return {
-        (name, people, k, epsilon): {
-            method: round(max(hits[k, epsilon, method, limit] for limit in LIMITS) / (k * whole))
-            for method in list_methods()
+                hits[k, epsilon, method, limit][place] += 100 * count_best(touched, k, released) / (k * draws)
+    shares, errors = Shares(), Errors()
+    for k, epsilon in product(SIZES, BUDGETS):
+        best = {
+            method: max((hits[k, epsilon, method, limit] for limit in LIMITS), key=np.mean) for method in list_methods()
         }
-        for k, epsilon in product(SIZES, BUDGETS)
-    }
+        cell = name, people, k, epsilon
+        shares[cell] = {method: round(found.mean()) for method, found in best.items()}
+        errors[cell] = {method: float(found.std(ddof=1)) / sqrt(len(seeds)) for method, found in best.items()}
+    return shares, errors
+
+
+def measure() -> tuple[Shares, Errors]:
+    """Return the shares on all laws, and their standard errors."""
+    shares, errors = Shares(), Errors()
+    with ProcessPoolExecutor(2) as pool:
+        for found, spread in pool.map(measure_shares, *zip(*product(COMPARED, PEOPLE), strict=True)):
+            shares |= found
+            errors |= spread
+    return shares, errors
 
 
 def count_best(people: np.ndarray, k: int, released: np.ndarray) -> int:
@@ -444,6 +456,13 @@ def format_usual(shares: Shares) -> str:
     """Return a row for each law, with 20,000 people, k = 50 and epsilon 1."""
     rows = [[name, *mark_best(list(shares[name, 20_000, 50, "1"].values()))] for name in COMPARED]
     return format_table(["law", *next(iter(shares.values()))], rows)
+
+
+def format_errors(errors: Errors) -> str:
+    """Return the standard errors for each law, of 20,000 people, k = 50 and epsilon 1, and the largest of all cells."""
+    rows = [[name, *(f"{error:.1f}" for error in errors[name, 20_000, 50, "1"].values())] for name in COMPARED]
+    largest = [f"{max(row[method] for row in errors.values()):.1f}" for method in errors[next(iter(errors))]]
+    return format_table(["law", *errors[next(iter(errors))]], [*rows, ["largest of all cells", *largest]])
 
 
 def format_behind(shares: Shares) -> str:
@@ -482,13 +501,11 @@ def main() -> None:
     """Print, and draw where a folder is given."""
     if OPENDP not in list_methods():
         print("OpenDP is not here (pip install 'discreet[opendp]'): its column is left out.\n")
-    shares: Shares = {}
-    with ProcessPoolExecutor(2) as pool:
-        for found in pool.map(measure_shares, *zip(*product(COMPARED, PEOPLE), strict=True)):
-            shares |= found
+    shares, errors = measure()
     print(f"With 20,000 people, k = 50 and epsilon 1:\n\n{format_usual(shares)}\n")
     print(f"In all cells:\n\n{format_behind(shares)}\n")
     print(f"All figures:\n\n{format_shares(shares)}\n")
+    print(f"Standard errors with 20,000 people, k = 50 and epsilon 1, in points:\n\n{format_errors(errors)}\n")
     if len(sys.argv) > 1:
         draw(Path(sys.argv[1]), shares)
 

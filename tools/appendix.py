@@ -1,7 +1,8 @@
-"""Write the tables of two appendices, between the marks that are in their pages.
+"""Write the tables of three appendices, between the marks that are in their pages.
 
     python tools/appendix.py verify    runs `discreet verify --all` and the self-test
     python tools/appendix.py speed     reads the committed results of `make bench`
+    python tools/appendix.py discovery  measures as `examples/discovery_compared.py`, and writes both pages
 
 The commands print plain text with aligned columns. The pages have Markdown tables, which scroll on a narrow screen.
 """
@@ -15,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("benchmarks", "examples")]
 from suite import PARTS, Result, Row, described, digits
 
 ROOT = Path(__file__).parents[1]
@@ -99,9 +100,21 @@ def write_coverage(page: str) -> str:
     return replace_tables(page, "coverage", done.stdout.strip())
 
 
+def write_discovery(page: str) -> str:
+    """Return the page on discovery with the figures of all methods; write those of the page that cites it."""
+    import discovery_compared
+
+    shares, errors = discovery_compared.measure()
+    cites = ROOT / "docs" / "discovery-compared.md"
+    text = replace_tables(cites.read_text(encoding="utf-8"), "usual", discovery_compared.format_usual(shares))
+    cites.write_text(replace_tables(text, "behind", discovery_compared.format_behind(shares)), encoding="utf-8")
+    page = replace_tables(page, "shares", discovery_compared.format_shares(shares))
+    return replace_tables(page, "errors", discovery_compared.format_errors(errors))
+
+
 def main() -> None:
     """Write the tables of the page that the command line names."""
-    writers = {"verify": write_verify, "speed": write_speed}
+    writers = {"verify": write_verify, "speed": write_speed, "discovery": write_discovery}
     if len(sys.argv) != 2 or sys.argv[1] not in writers:
         raise SystemExit(f"usage: python tools/appendix.py {'|'.join(writers)}")
     file = PAGES / f"{sys.argv[1]}.md"

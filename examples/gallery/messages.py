@@ -77,28 +77,30 @@ def main() -> None:
     print(f"Before anything is read: {planned.describe_threshold()}\n")
 
     table = log()
-    exact, both = find(table, "exact"), find(table, "both")
-    print(f'With spelling="exact":\n{exact}\n\nWith spelling="both":\n{both}\n')
+    exact, folded = find(table, "exact"), find(table, "fold")
+    print(f'With spelling="exact":\n{exact}\n\nWith spelling="fold":\n{folded}\n')
 
     spelt, meant = truth(table), truth(table.set_column(1, "message", fold(table["message"])))
     print(f"The {len(exact.items)} spellings are {len({item.strip().lower() for item in exact.items})} messages.")
     alone = {message for message, devices in meant.items() if devices == 1}
-    print(f"{len(alone):,} messages are of one device alone, and {len(alone & set(both.items))} of them are released.")
+    print(
+        f"{len(alone):,} messages are of one device alone, and {len(alone & set(folded.items))} of them are released."
+    )
     ranked = sorted(meant, key=lambda message: -meant[message])
-    found = len(set(ranked[:K]) & set(both.items))
+    found = len(set(ranked[:K]) & set(folded.items))
     print(f"In the made-up truth, {found} of these are the {K} that most devices wrote.")
     if len(sys.argv) > 1:
         draw(
             Path(sys.argv[1]),
             spelt,
             {message: meant[message] for message in ranked},
-            set(both.items),
+            set(folded.items),
             planned.threshold,
         )
 
 
 def fold(messages: pa.ChunkedArray) -> pa.Array:
-    """Return the item that `spelling="both"` takes a text for, here for the made-up truth."""
+    """Return the item that `spelling="fold"` takes a text for, here for the made-up truth."""
     return pa.array([message.strip(" ").lower() for message in messages.to_pylist()])
 
 

@@ -204,6 +204,16 @@ def test_people_of_more_items_need_a_larger_epsilon():
     assert ask(1, "laplace") < ask(1, "laplace", Sensitivity(0, 3))
 
 
+def test_results_say_that_a_choice_of_methods_is_not_foreseen():
+    curve = make_curve((3000, 2000, 1500, 20, 10), discreet.discovered("1e-8"))
+    said = '; planned as "gaussian", which "auto" may not choose'
+    assert said in str(discreet.utility(curve, 3, 1))
+    assert said in str(discreet.expected(curve, 3, 1))
+    plan = discreet.plan(curve, 3, goal="recall", probability="0.9")
+    assert said in str(plan)
+    assert plan.discovery.method == "gaussian"
+
+
 def test_a_plan_names_the_partition_selection_and_the_command_of_the_release():
     terms = make_terms(2, "gaussian", epsilon="1/8", spelling="trim")
     curve = make_curve((3000, 2000, 1500, 20, 10), terms)
@@ -219,6 +229,7 @@ def test_a_plan_names_the_partition_selection_and_the_command_of_the_release():
     )
     assert "as if each person had 2 items, and 3 more items the score of rank 5" in plan.comparison.origin
     assert "counting only lists for which the whole top k was found" in plan.comparison.origin
+    assert "planned as" not in plan.comparison.origin
     # No epsilon leaves anything for the selection up to that of discovery.
     assert plan.epsilon > Fraction(1, 8)
     assert plan.comparison.choices[0].reaches.recall <= 1

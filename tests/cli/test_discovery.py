@@ -214,6 +214,14 @@ def test_a_plan_says_what_busy_people_count(done):
     assert "  95% at 100 items" in text
 
 
+def test_commands_that_spend_no_delta_need_none(done):
+    events = ("logs.parquet", *FOUND[:4], "--discover")
+    done("sketch", *events, "--epsilon", "20", "--ranks", "1,2", "--out", "curve.json")
+    curve = discreet.Sketch.from_json(Path("curve.json").read_text(encoding="utf-8"))
+    assert curve.terms == discreet.discovered("1e-8")
+    assert done("check", *events) == done("check", *events, "--delta", "1e-6")
+
+
 @pytest.mark.parametrize("method", ["laplace", "gaussian"])
 def test_a_sketch_needs_no_delta_and_a_plan_needs_the_sketch_alone(method, done, refused):
     done("budget", "init", "plain.db", "--epsilon", "50", "--unit", "devices")

@@ -99,8 +99,8 @@ CHOICES = {task.tables.adjacency: task for task in choice_tasks()}
 def test_neighbours_of_a_choice_need_no_more_than_delta(adjacency):
     verdict = CHOICES[adjacency].examine()
     assert verdict.holds, verdict.failures
-    assert 0.25 < verdict.kept < 0.5
-    assert 0.25 < verdict.worst < 0.5
+    assert 0.25 < verdict.kept < 0.6
+    assert 0.25 < verdict.worst < 0.6
     assert verdict.pairs >= 98
 
 

@@ -1,4 +1,4 @@
-"""The private choice between weights and one item of each user, and the method for users of one item."""
+"""The private choice between weights and one item of each user, and the method for one item of each user."""
 
 import itertools
 import math
@@ -15,7 +15,7 @@ import discreet
 from discreet.evidence import definition
 from discreet.exact.ball import ball
 from discreet.exact.entropy import Entropy
-from discreet.mechanisms.adaptive_discovery import COMMON, MOST_PLACES, AdaptiveDiscovery, SingleItems
+from discreet.mechanisms.adaptive_discovery import MOST_PLACES, AdaptiveDiscovery, SingleItems
 from discreet.mechanisms.partition_selection import CHANCES
 from discreet.mechanisms.tally import Tally
 from discreet.release.discovery_request import make_discovery_request
@@ -98,19 +98,56 @@ def tail_at(x):
 def test_the_choice_covers_one_user(adjacency):
     found = AUTO.plan(20, 2, adjacency=adjacency)
     assert isinstance(found, AdaptiveDiscovery)
-    assert found.choice_epsilon == Fraction(2, 100)
-    assert found.choice_rate == found.choice_epsilon / (10 if adjacency == "swap" else 9)
+    assert found.choice_epsilon == Fraction(2, 50)
+    rng, furthest = random.Random(1), 0
+    for _ in range(300):
+        # Users as lists of the items that count for them, the first one first.
+        users = [make_user(rng) for _ in range(rng.randint(0, 90))]
+        fewer = users[1:]
+        other = [make_user(rng), *fewer] if adjacency == "swap" else fewer
+        moved = abs(find_lead(found, users) - find_lead(found, other))
+        furthest = max(furthest, moved)
+    # All numbers move at once: of 100 items with one first each, a gets one more, and one less that is not the first.
+    crowd = [[i] for i in range(100)] + [[50, 0]] * 3
+    leaving = [[50, 0]] if adjacency == "swap" else []
+    furthest = max(furthest, abs(find_lead(found, crowd + leaving) - find_lead(found, [*crowd, [0]])))
+    assert found.choice_epsilon / found.choice_rate >= furthest
+
+
+def make_user(rng):
+    return rng.sample(range(4), rng.choice([0, 1, 1, 2, 3]))
+
+
+def find_lead(found, users):
+    """The number that decides, without noise."""
+    firsts, later = Counter(items[0] for items in users if items), Counter(i for items in users for i in items[1:])
+    numbers = definition.choice_numbers([(firsts[i], later[i]) for i in firsts.keys() | later.keys()])
     asked = []
+    assert found.prefers_alternative(*numbers, lambda rate: asked.append(rate) or 1 - definition.choice_lead(*numbers))
+    assert not found.prefers_alternative(*numbers, lambda _: -definition.choice_lead(*numbers))
+    assert asked == [found.choice_rate]
+    return definition.choice_lead(*numbers)
 
-    def note(rate):
-        asked.append(rate)
-        return 0
 
-    # Of ten users, nine with one item are not enough.
-    assert [found.prefers_alternative(COMMON * n, 9 * n + more, note) for n, more in [(1, 0), (1, 1), (9, 0)]] == [
-        False, True, False,
-    ]  # fmt: skip
-    assert set(asked) == {found.choice_rate}
+def test_first_items_are_not_taken_where_they_hide_items():
+    """Nine users in ten have one item, and a few have all of 20 others, which are the most frequent ones."""
+    found = AUTO.plan(20, 1)
+    one = [[f"a{i % 40}"] for i in range(4600)]
+    for busy in (400, 200, 150, 100):
+        # Each of the 20 items is the first of as many users.
+        users = one + [[f"h{(i + j) % 20}" for j in range(20)] for i in range(busy)]
+        lead = find_lead(found, users)
+        assert (lead < 0) == (busy > 100), (busy, lead)
+    assert find_lead(found, [["a"], ["b"]] * 100 + [["a", "b"], ["b", "a"]] * 50) > 0
+
+
+def test_items_of_a_few_busy_users_are_released():
+    users = [[f"a{i % 40}"] for i in range(4600)] + [[f"h{j}" for j in range(20)] for _ in range(400)]
+    rows = [(who, item) for who, items in enumerate(users) for item in items]
+    table = pa.table({"who": [who for who, _ in rows], "what": [item for _, item in rows]})
+    # The noise of the choice makes up for its lead once in 10^6.
+    release = discreet.top_k(open_logs(table), k=20, epsilon=6)
+    assert set(release.items) == {f"h{j}" for j in range(20)}
 
 
 def test_all_of_epsilon_is_accounted_for():
@@ -121,11 +158,11 @@ def test_all_of_epsilon_is_accounted_for():
     assert found.noise_epsilon + found.choice_epsilon + terms.selection_epsilon == 1
     assert found.alternative.epsilon + found.choice_epsilon == 1
     # Three quarters at most, after the choice.
-    assert found.noise_epsilon == Fraction(99, 200) + Fraction(5, 50)
-    assert AUTO.plan(1, 1).noise_epsilon == Fraction(99, 100) * Fraction(3, 4)
+    assert found.noise_epsilon == Fraction(98, 200) + Fraction(5, 50)
+    assert AUTO.plan(1, 1).noise_epsilon == Fraction(98, 100) * Fraction(3, 4)
     weighted = 1 / (2 * found.sigma**2) + discreet.Canonical().zcdp(terms.selection_epsilon, 50)
-    single = Fraction(99, 100) ** 2 / 2
-    assert terms.zcdp == Fraction(1, 100) ** 2 / 2 + max(weighted, single) + Fraction(1, 2)
+    single = Fraction(98, 100) ** 2 / 2
+    assert terms.zcdp == Fraction(1, 50) ** 2 / 2 + max(weighted, single) + Fraction(1, 2)
     events = terms.to_dp_event(without_delta=True).events
     assert [event.noise_parameter for event in events] == [1.0, 1.0]
 
@@ -139,7 +176,7 @@ def test_users_of_one_item_need_fewer_people():
         assert release.order is None
     assert discreet.Release.from_json(release.to_json()) == release
     text = release.statement()
-    assert "9 people in 10 have one item alone" in text
+    assert "hides few people of any item" in text
     assert "largest noisy numbers" in release.registry()["deployment"]["implementation"]["mechanisms"]
 
 
@@ -195,7 +232,7 @@ def test_a_plan_shows_both_methods():
     compared = AUTO.compare(20, 1)
     assert [each for each, mark in compared.choices if mark == "planned"] == [planned]
     assert next(line.split() for line in str(compared).splitlines() if line.split()[0] == "or") == [
-        "or", "0.99", "0", "18", "20", "22",
+        "or", "0.98", "0", "18", "20", "22",
     ]  # fmt: skip
     assert compared.to_list()[0]["people_of_one_item"] == {"1/20": 18, "1/2": 20, "19/20": 22}
 
@@ -206,6 +243,6 @@ def test_users_whose_hashes_collide_count_for_nothing(monkeypatch):
 
     monkeypatch.setattr(UnlistedScoring, "_hash", lambda *_: ibis.literal(7))
     with open_logs(pa.table({"who": [1, 1, 2, 3, 3], "what": ["a", "b", "a", "c", "c"]})).snapshot("") as snapshot:
-        assert snapshot.count_users() == (2, 2)
+        assert snapshot.count_firsts() == (2, 1, 1)
         ((users, items),) = snapshot.take_firsts().runs()
         assert (users.tolist(), items.tolist()) == ([1], [2])

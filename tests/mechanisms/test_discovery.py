@@ -358,6 +358,7 @@ def test_the_default_part_of_epsilon():
         ({"max_items_per_user": 1.5}, "max_items_per_user must be a whole number from 1, not 1.5"),
         ({"max_items_per_user": None}, "max_items_per_user must be a whole number from 1, not None"),
         ({"epsilon": 1}, "epsilon of discovered must be below 1, the epsilon of the release, not 1"),
+        ({"epsilon": Fraction(3)}, "epsilon of discovered must be below 1, the epsilon of the release, not 3"),
         ({"epsilon": 0}, "epsilon of discovered must be above zero, not 0"),
         ({"adjacency": "both"}, "adjacency must be 'add-remove' or 'swap'"),
         ({"epsilon": "1e-30"}, "epsilon must be larger for discovery with max_items_per_user=3: with 1e-30 for it, an"),

@@ -78,7 +78,7 @@ class AmongFound(Mechanism):
         """Return the partition selection of a release of k items."""
         terms = self.curve.terms
         assert terms is not None, "among_found checks it"
-        # A sketch does not tell how many users have one item alone.
+        # A sketch does not foresee the choice, and says so.
         return terms.without_choice().plan(k, epsilon, adjacency=self.curve.adjacency)
 
     def find_top(self, k: int, epsilon: Fraction) -> tuple[float, Fraction]:

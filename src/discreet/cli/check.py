@@ -90,7 +90,7 @@ def check(
     case or spaces, and dates that are not read, and ends with advice. The exit code is 1 where no row counts, so that a
     release would be noise alone.
     """
-    from discreet.cli.events import parse_discovery, prepare_events
+    from discreet.cli.events import allow_no_delta, parse_discovery, prepare_events
     from discreet.sources.events.check import check_events
     from discreet.sources.events.check_report import make_page
 
@@ -139,7 +139,7 @@ def check(
     else:
         if as_of is not None:
             raise InvalidValueError("as_of must be left out without a charts file, whose periods it is about")
-        terms = parse_discovery(discovery, events.max_items_per_user)
+        terms = parse_discovery(allow_no_delta(discovery), events.max_items_per_user)
         open_table = prepare_events(file, events, items, terms, groups, release.adjacency, out)
         with show_progress(not output.quiet), open_source(file, open_table, notes) as source:
             one = replace(check_events(source), as_options=True)

@@ -6,6 +6,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from discreet.cli.options import list_given, parse_choice, parse_count
@@ -22,6 +23,9 @@ from discreet.sources.events.location import Location
 from discreet.sources.events.periods import UNITS
 from discreet.sources.events.ranges import Integers
 from discreet.sources.events.source import events
+
+UNSPENT_DELTA = "1e-8"
+"""The delta of the terms of discovery, without --delta, where a command releases no items."""
 
 _NEITHER = "groups must be FILE:COLUMN or FIRST..LAST: neither the URL of a database nor standard input"
 
@@ -151,6 +155,11 @@ def parse_discovery(options: DiscoveryOptions, max_items_per_user: str | None) -
     for warning in caught:
         print_doubt(str(warning.message))
     return terms
+
+
+def allow_no_delta(options: DiscoveryOptions) -> DiscoveryOptions:
+    """Return the options with UNSPENT_DELTA if no delta is given, for a command that spends none."""
+    return replace(options, delta=options.delta or UNSPENT_DELTA) if options.discover else options
 
 
 def parse_grouping(options: GroupOptions) -> dict[str, Any]:

@@ -86,9 +86,11 @@ def sketch(
     The noisy scores are enough to plan a release: 'discreet plan' and the library take the file in place of scores, and
     their answers are then as private as the sketch. The ranks say nothing about which items they are.
 
-    With --discover the items need no list. The sketch has no delta; that of --delta, like --max-items-per-user, is for
-    the release that is planned from it.
+    With --discover the items need no list. The sketch has no delta; that of --delta, by default 1e-8, is for the
+    release that is planned from it, and so is --max-items-per-user.
     """
+    from discreet.cli.events import allow_no_delta
+
     # Everything public is checked before the scores or the events are read.
     parse_choice("log", ledger.log, LOGS)
     shape = parse_format(output)
@@ -99,6 +101,7 @@ def sketch(
     file = Input.parse(files, input_format, events=events.user is not None)
     book = open_ledger(ledger.ledger, out)
     no_groups = GroupOptions()
+    discovery = allow_no_delta(discovery)
     open_table, _ = prepare_source(file, file_source, events, items, discovery, no_groups, scores, adjacency, out)
     # The progress display would show when a stage ends, which padding hides.
     with show_progress(not output.quiet and ledger.log == "text" and pad_to is None):

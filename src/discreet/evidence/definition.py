@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache, lru_cache
 from hashlib import md5
@@ -600,16 +600,20 @@ def weighted_keep_chance(weight: int, sigma: float, threshold: int) -> float:
     return gaussian_tail((threshold - weight) / (1024 * sigma)) if weight >= 1 else 0.0
 
 
-def choice_lead(users: int, single: int) -> int:
-    """Return a number above 0 if more than nine in ten of the users have one item alone."""
-    return single - 9 * (users - single)
+def choice_numbers(people: Collection[tuple[int, int]]) -> tuple[int, int, int]:
+    """Return the users of all first items, the most of one item, and the largest excess of others over these."""
+    firsts = [first for first, _ in people]
+    return sum(firsts), max(firsts, default=0), max(0, 0, *(later - first for first, later in people))
+
+
+def choice_lead(users: int, largest: int, hidden: int) -> int:
+    """Return a number above 0 if no item hides as many users as the largest has, or as one in twenty of all."""
+    return 20 * (largest - hidden) if 20 * largest < users else users - 20 * hidden
 
 
 def choice_rate(epsilon: Fraction, adjacency: str) -> Fraction:
-    """Return epsilon over the largest change of `choice_lead`, over all that one user can add to both numbers."""
-    leads = [choice_lead(users, single) for users, single in ((0, 0), (1, 0), (1, 1))]
-    swapped = max(abs(one - other) for one, other in itertools.combinations(leads, 2))
-    return epsilon / (swapped if adjacency == "swap" else max(map(abs, leads)))
+    """Return epsilon over the largest change of `choice_lead`: the excess moves by one user, or under swap by two."""
+    return epsilon / (60 if adjacency == "swap" else 40)
 
 
 def value_tail(value: int, users: int, rate: Fraction) -> float:
@@ -626,22 +630,22 @@ def least_single_threshold(epsilon: Fraction, delta: Fraction, adjacency: str) -
     return next(t for t in itertools.count(2) if value_tail(t, 1, epsilon / sides) <= delta / sides)
 
 
-def first_item(who: str, items: Iterable[str], key: str) -> str:
-    """Return the item of a user with the least hash."""
-    return min(items, key=lambda item: md5(f"{key}{who}/{item}".encode(), usedforsecurity=False).hexdigest()[:12])
+def order_items(who: str, items: Iterable[str], key: str) -> list[str]:
+    """Return the items of a user by their hashes."""
+    return sorted(items, key=lambda item: md5(f"{key}{who}/{item}".encode(), usedforsecurity=False).hexdigest()[:12])
 
 
-def count_firsts(touches: Iterable[tuple[str, str]], key: str) -> dict[str, tuple[int, int]]:
-    """Return for each item the number of users of whom it has the least hash, and of those who have no other item."""
+def count_firsts(touches: Iterable[tuple[str, str]], key: str, items: int) -> dict[str, tuple[int, int]]:
+    """Return for each item the number of users of whom it has the least hash, and of those of whom the next ones."""
     own: dict[str, set[str]] = defaultdict(set)
     for who, item in touches:
         own[who].add(item)
-    first, single = Counter[str](), Counter[str]()
-    for who, items in own.items():
-        least = first_item(who, items, key)
+    first, later = Counter[str](), Counter[str]()
+    for who, touched in own.items():
+        least, *others = order_items(who, touched, key)[:items]
         first[least] += 1
-        single[least] += len(items) == 1
-    return {item: (first[item], single[item]) for item in first}
+        later.update(others)
+    return {item: (first[item], later[item]) for item in first.keys() | later.keys()}
 
 
 def budget_for_discovery(part: Fraction, method: str, items: int, k: int, groups: int) -> Fraction:

@@ -1,4 +1,4 @@
-"""Verify the private choice between two methods of partition selection, and the one for users of one item.
+"""Verify the private choice between two methods of partition selection, and the one for one item of each user.
 
 The releases of neighbouring tables are compared as mixtures: with the probability of the choice, the noisy numbers of
 users from the threshold on, of which a release is a function, and otherwise a release by weights. The numbers that the
@@ -46,14 +46,14 @@ from discreet.sources.discovered import AUTO, FoundItems
 BUDGET = Fraction(2)
 """The epsilon of a release."""
 
-_PART = Fraction(1, 100)
+_PART = Fraction(1, 50)
 """The part of it for the choice, by definition."""
 
 _SIZES = 1, 2
 """The numbers of items of the releases."""
 
 Firsts = dict[str, tuple[int, int]]
-"""For some items the number of users of whom it is the first, and of those who have no other item."""
+"""For some items the number of users of whom it is the first, and of others for whom it counts."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +66,12 @@ class ChoiceTable:
     @property
     def lead(self) -> int:
         """The number whose sign decides without noise."""
-        return definition.choice_lead(*self.users)
+        return definition.choice_lead(*self.numbers)
 
     @property
-    def users(self) -> tuple[int, int]:
-        """The number of users, and of those of one item."""
-        return sum(n for n, _ in self.firsts.values()), sum(n for _, n in self.firsts.values())
+    def numbers(self) -> tuple[int, int, int]:
+        """The numbers by which it is made."""
+        return definition.choice_numbers(self.firsts.values())
 
     def __str__(self) -> str:
         return f"{format_table([self.touched])}, {self.firsts}"
@@ -111,11 +111,11 @@ class ChoiceTables(WeightedTables):
         with source.snapshot(KEY) as snapshot:
             found: Any = snapshot
             read = {row["item"]: row for row in found.scores.to_pyarrow().to_pylist()}
-            counted, (runs,) = snapshot.count_users(), snapshot.take_firsts().runs()
-        right = definition.count_firsts(rows, KEY)
+            counted, (runs,) = snapshot.count_firsts(), snapshot.take_firsts().runs()
+        right = definition.count_firsts(rows, KEY, self.items)
         ((weights),) = definition.count_people(((who, 0, item) for who, item in rows), self.items, KEY, 1, False, True)
         defined = {
-            item: {"item": item, "score": weight, "total": n, "first": first[0], "single": first[1]}
+            item: {"item": item, "score": weight, "total": n, "first": first[0], "later": first[1]}
             for item, (weight, n) in weights.items()
             if weight and (first := right.get(item, (0, 0)))
         }
@@ -123,16 +123,16 @@ class ChoiceTables(WeightedTables):
         for item in read.keys() | defined.keys():
             if read.get(item) != defined.get(item):
                 failures = [Failure("people", f"{read.get(item)} is found, by definition {defined.get(item)}")]
-        totals = tuple(sum(row[name] for row in read.values()) for name in ("first", "single"))
-        sizes = sorted((row["first"] for row in read.values() if row["first"]), reverse=True)
-        if counted != totals or np.repeat(*runs).tolist() != sizes:
-            failures.append(Failure("people", f"{counted} users are counted, by definition {totals}"))
+        numbers = definition.choice_numbers(right.values())
+        sizes = sorted((n for n, _ in right.values() if n), reverse=True)
+        if counted != numbers or np.repeat(*runs).tolist() != sizes:
+            failures.append(Failure("people", f"the choice is made by {counted}, by definition {numbers}"))
         made = []
         for i, j in tables:
             own = [row for item, row in sorted(read.items()) if item.startswith(f"{i}-{j}/")]
             short = [(row["item"].partition("/")[2], row) for row in own]
             touched = tuple((name, row["score"], row["total"]) for name, row in short)
-            firsts = {name: (row["first"], row["single"]) for name, row in short if row["first"]}
+            firsts = {name: (row["first"], row["later"]) for name, row in short}
             made.append(ChoiceTable(touched, firsts))
         return made, failures
 
@@ -165,11 +165,11 @@ class ChoiceTables(WeightedTables):
         moved = max(abs(one.lead - other.lead) for one, other in pairs)
         if moved * discovery.choice_rate > BUDGET * _PART:
             fail("choice", f"a number that moves by {moved} has noise of the rate {discovery.choice_rate}")
-        for table in {table.users: table for pair in pairs for table in pair}.values():
+        for table in {table.numbers: table for pair in pairs for table in pair}.values():
             for noise in (-table.lead, 1 - table.lead):
-                is_chosen = discovery.prefers_alternative(*table.users, {discovery.choice_rate: noise}.__getitem__)
+                is_chosen = discovery.prefers_alternative(*table.numbers, {discovery.choice_rate: noise}.__getitem__)
                 if is_chosen != (table.lead + noise > 0):
-                    fail("choice", f"users of one item are taken: {is_chosen}, with noise {noise} at {table.users}")
+                    fail("choice", f"first items are taken: {is_chosen}, with noise {noise} at {table.numbers}")
         terms = {
             "rate": (discovery.alternative.rate, self.rate),
             "threshold": (discovery.alternative.threshold, self.threshold),
@@ -187,7 +187,7 @@ class ChoiceTables(WeightedTables):
         wrong = self.find_wrong_noise(weighted.kept)
         if wrong is not None:
             fail(*wrong)
-        for numbers in {tuple(sorted(n for n, _ in table.firsts.values())) for pair in pairs for table in pair}:
+        for numbers in {tuple(sorted(n for n, _ in table.firsts.values() if n)) for pair in pairs for table in pair}:
             failures += check_release(request, source, numbers[::-1])
         return Compared(len(pairs), max(kept) / delta, max(needed) / delta, 0.0, failures[:9])
 
@@ -199,7 +199,7 @@ class ChoiceTables(WeightedTables):
 
 def is_first(who: str, items: list[str]) -> bool:
     """Return True if the first of some items has the least hash of a user."""
-    return not items or definition.first_item(who, items, KEY) == items[0]
+    return not items or definition.order_items(who, items, KEY)[0] == items[0]
 
 
 def tell_numbers_apart(discovery: AdaptiveDiscovery, table: ChoiceTable, other: ChoiceTable) -> tuple[Floats, Floats]:
@@ -276,8 +276,8 @@ class GivenValues:
 class FirstsSnapshot(HeldSnapshot):
     """A snapshot of items by numbers of users, in descending order, for which the choice is without noise."""
 
-    def count_users(self) -> tuple[int, int]:
-        return 1, 1
+    def count_firsts(self) -> tuple[int, int, int]:
+        return 1, 1, 0
 
     def runs(self) -> list[tuple[Ranks, Ranks]]:
         values, counts = np.unique(np.array(self.held[0].scores, np.int64), return_counts=True)

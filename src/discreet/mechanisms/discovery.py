@@ -159,7 +159,7 @@ def make_discovery(
         The input of the caller. Without an epsilon, Gaussian noise gets half of the budget and 5 / (k g) more, with g
         the groups of a user, but at most three quarters; docs/appendix/discovery.md tells how this rule was fitted.
         Laplace noise gets a quarter, and up to a half if a user has many items relative to k. A choice between methods
-        comes before that, at a hundredth of the budget.
+        comes before that, at a fiftieth of the budget.
     budget, k
         The epsilon of the whole release, and the most items that it has.
     adjacency, max_groups_per_user
@@ -191,7 +191,7 @@ def make_discovery(
         left = " left by the choice of a method" if choice else ""
         raise InvalidValueError(
             f"epsilon of discovered must be below {decimal(rest)}, the epsilon of the release{left}, not "
-            f"{quote(epsilon)}"
+            f"{decimal(part)}"
         )
     own = {"budget": budget} if choice else {}
     found = METHODS[method](part + choice, check_delta(delta), limit, adjacency, max_groups_per_user, **own)

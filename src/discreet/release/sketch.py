@@ -244,6 +244,8 @@ class Sketch(Source):
                 f"; as if each person had {self.terms.max_items_per_user:,} items, and {OTHERS:,} more items the score "
                 f"of rank {self.ranks[-1]:,}"
             )
+            # A sketch does not tell how many people have which item first.
+            origin += '; planned as "gaussian", which "auto" may not choose' if self.terms.has_choice else ""
         doubt = f"; DOUBTFUL: it does not show how the scores fall around rank {k}, so spend more or give fewer ranks"
         return origin + (doubt if self.is_doubtful(k) else "")
 

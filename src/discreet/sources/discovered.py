@@ -100,7 +100,7 @@ class Discovered:
         >>> import discreet
         >>> found = discreet.discovered(delta="1e-8").plan(k=20, epsilon=1)
         >>> found.threshold
-        45
+        46
         """
         from discreet.mechanisms.discovery import make_discovery
 
@@ -175,10 +175,12 @@ class UnlistedSnapshot(Protocol):
     def items(self, kept: list[Ranks]) -> list[FoundItems]:
         """Return the items at some ranks of each group."""
 
-    def count_users(self) -> tuple[int, int]:
-        """Return the number of users who have an item, and of those who have one item alone, without groups.
+    def count_firsts(self) -> tuple[int, int, int]:
+        """Return how many users have a first item, how many the same one, and how many users of an item that may hide.
 
-        Each user adds at most 1 to each, and nothing to the second without the first.
+        The first item of a user has the least hash. The last number is the largest excess, at least 0, of the users for
+        whom an item counts without being the first over those of whom it is the first. There are no groups. Each user
+        moves each number by at most 1.
         """
 
     def take_firsts(self) -> UnlistedSnapshot:
@@ -279,10 +281,11 @@ def discovered(
     method
         The noise that decides which items are found. "gaussian" is added to a sum of weights: each of the m items of a
         user that count has the weight 1/sqrt(m). "laplace" is added to the number of an item's users. "auto" takes
-        "gaussian" unless a noisy number says that nine users in ten have one item alone; then the items with the
-        largest noisy numbers of users above a threshold are released. By default "auto", or "gaussian" if
-        `max_items_per_user` or `epsilon` is given. "auto" is "gaussian" where scores are sums, in groups, and with
-        another mechanism than the default.
+        "gaussian" unless a noisy number says that one item of each user ranks the items well, as where most users have
+        one item or a few; then the items with the largest noisy numbers of such users above a threshold are released.
+        Give "gaussian" if the most frequent items may be those of a few users who have many. By default "auto", or
+        "gaussian" if `max_items_per_user` or `epsilon` is given. "auto" is "gaussian" where scores are sums, in groups,
+        and with another mechanism than the default.
 
     Returns
     -------

@@ -54,7 +54,7 @@ class UnlistedScoring(RowReading):
     is_weighted
         True if users add weights that depend on how many of their items count, in place of 1 each.
     with_firsts
-        True if the result says too for how many users an item has the least hash, and for how many it is the only one.
+        True if the result says too for how many users an item has the least hash, and for how many others it counts.
     with_uncounted
         True if items that count for nobody are in the result too.
     """
@@ -126,7 +126,7 @@ class UnlistedScoring(RowReading):
                 if self.with_firsts:
                     # If the two least hashes are equal, both items have the second place, and the user has no first.
                     is_first = ranked.place == 1
-                    firsts = {"first": is_first, "single": is_first & (ranked.touched == 1)}
+                    firsts = {"first": is_first, "later": ranked.counts & ~is_first}
             added = weigh_on_engine(ranked.own)
         users = ranked.counts.ifelse(added, 0).cast("int32").sum().cast("int64")
         # The state of a count takes half the memory of that of a sum.
@@ -199,11 +199,13 @@ class UnlistedTableSnapshot:
     engine: str
     scores: Any
 
-    def count_users(self) -> tuple[int, int]:
-        firsts = self.scores.agg(users=self.scores.first.sum(), single=self.scores.single.sum())
-        (counted,) = ask(self.engine, "counting the users", lambda: firsts.to_pyarrow().to_pylist())
-        # The sums of no rows are NULL.
-        return int(counted["users"] or 0), int(counted["single"] or 0)
+    def count_firsts(self) -> tuple[int, int, int]:
+        first = self.scores.first
+        counted = self.scores.agg(users=first.sum(), largest=first.max(), hidden=(self.scores.later - first).max())
+        (row,) = ask(self.engine, "counting the users", lambda: counted.to_pyarrow().to_pylist())
+        # Of no rows all are NULL.
+        users, largest, hidden = (int(row[name] or 0) for name in ("users", "largest", "hidden"))
+        return users, largest, max(0, hidden)
 
     def take_firsts(self) -> UnlistedTableSnapshot:
         scores = self.scores.select("item", "total", score=self.scores.first)
