@@ -69,6 +69,17 @@ def test_an_audit_catches_one_that_spends_too_much():
         discreet.audit(MINE, k=2, sampler=lambda scores: 1)
 
 
+def test_a_sampler_of_sets_is_acquitted_where_ranks_change():
+    """An item has the same position in both inputs, so that sorted positions tell no rank."""
+
+    def sorted_set(scores, k, epsilon, rng):
+        return np.sort(one_shot(scores, k, epsilon, rng))
+
+    mine = discreet.Sampler("sorted", sorted_set)
+    for pair in ({"scores": [0] * 6, "neighbour": [0, 0, 0, 1, 1, 1]}, {}):
+        assert discreet.audit(mine, k=2, draws=4_000, rng=random.Random(7), **pair).holds
+
+
 def test_nothing_is_released_by_it():
     with pytest.raises(discreet.Error, match="is only there to be compared with"):
         discreet.top_k(SCORES, 3, 1, mechanism=MINE)

@@ -447,7 +447,9 @@ def _release_by(own: Sampler, k: int, epsilon: Fraction, entropy: Entropy) -> Re
     rng = make_generator(entropy)
 
     def release(scores: dict[str, Any]) -> tuple[str, ...]:
-        labels, values = list(scores), np.array([float(score) for score in scores.values()])
+        # By label, not by rank: an item has the same position in both inputs, so sorted positions tell no rank.
+        labels = sorted(scores)
+        values = np.array([float(scores[label]) for label in labels])
         return tuple(labels[i] for i in own.draw_positions(values, k, epsilon, rng).tolist())
 
     return release

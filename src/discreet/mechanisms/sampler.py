@@ -27,7 +27,8 @@ Draw = Callable[[Floats, int, float, np.random.Generator], Any]
 class Sampler(Mechanism):
     """A mechanism of your own, for `utility`, `expected`, `compare` and `audit`; `top_k` refuses it.
 
-    Only its draws are known: its utility is estimated from them, and its privacy is yours to prove.
+    Only its draws are known: its utility is estimated from them, and its privacy is yours to prove. It is told neither
+    the sensitivity nor the adjacency: the function below is for counts, each raised by at most 1 per user.
 
     Parameters
     ----------
@@ -40,7 +41,7 @@ class Sampler(Mechanism):
     --------
     >>> import discreet, numpy as np
     >>> def draw(scores, k, epsilon, rng):
-    ...     return np.argsort(scores + rng.gumbel(scale=2 * k / epsilon, size=len(scores)))[-k:]
+    ...     return np.argsort(scores + rng.gumbel(scale=k / epsilon, size=len(scores)))[-k:]
     >>> mine = discreet.Sampler("mine", draw)
     >>> found = discreet.utility([90, 80, 5, 1], k=2, epsilon=1, mechanism=mine)
     >>> found.top > 0.9, found.confidence
