@@ -73,6 +73,8 @@ class Dialect:
     adapt_table
         Return a table whose column types ibis knows, with enums and custom text types as text. Raise if a setting of
         the connection changes how text is compared.
+    describe_type
+        Return the name of the type of a column of such a table, for messages.
     views_local_tables
         True if a table in memory must become a view before the engine can cache queries on it.
     copies_local_tables
@@ -158,6 +160,7 @@ class Dialect:
     connect: Callable[[str], tuple[Any, Close]] = connect_by_ibis
     declare_types: Callable[[Any, Any], tuple[Any, frozenset[str]]] | None = None
     adapt_table: Callable[[Any], Any] = lambda table: table
+    describe_type: Callable[[Any], str] = lambda column: str(column.type())
     views_local_tables: bool = False
     copies_local_tables: bool = False
     send_unlogged: Callable[[Any, str, Any], AbstractContextManager[Any]] | None = None
@@ -204,6 +207,11 @@ class Dialect:
     def has_typed_columns(self) -> bool:
         """True if a column holds only values of its declared type."""
         return self.cell_readers is None
+
+    @property
+    def has_bounds(self) -> bool:
+        """True if bit masks and windows are known to do the same as on other engines, which a bound needs."""
+        return self.text_bytes is not None
 
     def check_column(self, argument: str, dtype: Any) -> None:
         """Raise unless equal values of a type are known to be the same value on this engine.
