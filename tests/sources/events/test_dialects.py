@@ -18,7 +18,7 @@ from discreet.errors import Error, InvalidTypeError, InvalidValueError
 from discreet.sources.events.compiled import Compiler
 from discreet.sources.events.dialects import duckdb
 from discreet.sources.events.dialects.base import SENT_TYPES, Dialect, dialect_named, list_engines
-from engines import LONG_ON_SERVERS, on
+from engines import EACH_DIALECT, on
 
 SOURCES = Path(discreet.__file__).parent / "sources"
 DESCRIBED = [dialect_named(name, runs=False) for name in sorted(list_engines())]
@@ -203,7 +203,7 @@ def test_a_domain_of_text_may_be_on_an_engine_without_a_dialect():
 SOUPS = ["Soup"] * 30 + ["SOUP", "soup ", "Soup\t", "Soup\0", "Söup", "Soup ", "\N{SOFT HYPHEN}Soup"]
 
 
-@pytest.mark.parametrize("engine", ["arrow", "sqlite", "datafusion", *LONG_ON_SERVERS])
+@pytest.mark.parametrize("engine", EACH_DIALECT)
 def test_equal_spellings_do_not_merge(engine, tmp_path, request):
     """The collation of MariaDB's column equates most of these: one of them would take the 30 users of another."""
     # PostgreSQL has no text with a NUL.
