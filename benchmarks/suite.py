@@ -28,6 +28,7 @@ PARTS = {
     "growth": "Growth",
     "memory": "Memory",
     "tables": "Events",
+    "engines": "Events, on every engine",
     "groups": "Lists by group",
     "discovery": "Discovery",
     "shortfall": "Shortfall",
