@@ -2,6 +2,7 @@
 
 import ast
 import gc
+import sqlite3
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from importlib import import_module
@@ -399,3 +400,24 @@ def test_broken_text_of_arrow_is_missing_on_datafusion(kind):
     found = discreet.discovered(delta="1e-8", max_items_per_user=1)
     source = discreet.events(table, user="who", item="what", domain=found)
     assert set(discreet.top_k(source, k=9, epsilon=1000).items) <= set(listed)
+
+
+BY = {"by": "g", "groups": [1, 2], "each_user": "one"}
+
+
+@pytest.mark.parametrize("options", [{}, {"max_items_per_user": 1}, BY, {**BY, "value": "n", "clip": (0, 1)}], ids=str)
+@pytest.mark.parametrize(("item", "domain"), [("n", [1, 2]), ("t", ["a", "b"]), ("d", DAYS), ("u", [1, 2])])
+def test_sqlite_joins_a_public_list_by_an_index(item, domain, options, tmp_path):
+    """Otherwise it compares each listed item with each row, or with each touched item: 40 s for 20,000 of both."""
+    with sqlite3.connect(tmp_path / "e.db") as connection:
+        connection.execute("CREATE TABLE ev (who INTEGER, n INTEGER, t TEXT, d DATE, u, g INTEGER)")
+    connection.close()
+    source = discreet.events(
+        f"sqlite://{tmp_path / 'e.db'}", name="ev", user="who", item=item, domain=domain, **options
+    )
+    query, backend = source.make_query(), source.list_parts().opened.table.get_backend()
+    backend._run_pre_execute_hooks(query)
+    plan = backend.con.execute(f"EXPLAIN QUERY PLAN {backend.compile(query)}").fetchall()
+    found = [step for *_, step in plan if "AUTOMATIC COVERING INDEX (item=?)" in step]
+    assert len(found) == 1 + ("max_items_per_user" in options)
+    source.close()

@@ -93,6 +93,10 @@ class Dialect:
         Return the text of the bytes that `text_bytes` returns, and the hexadecimal MD5 of bytes or of a text's bytes.
     fit_key
         Return the bytes of a text of a row, NULL if they are too many to be grouped by.
+    drop_affinity
+        Return a key of a public list as an expression that is joined to computed keys by an index.
+    index_items
+        Return a public list in a form whose items are found by an index when computed keys are joined to it.
     hash_number
         Return the first 48 bits of the MD5 of the concatenation of some texts in UTF-8 as a number; None if comparing
         their digits is faster.
@@ -170,6 +174,8 @@ class Dialect:
     bytes_text: Callable[[Any], Any] | None = None
     digest: Callable[[Any], Any] | None = None
     fit_key: Callable[[Any], Any] = lambda key: key
+    drop_affinity: Callable[[Any], Any] = lambda key: key
+    index_items: Callable[[Any], Any] = lambda listed: listed
     hash_number: Callable[..., Any] | None = None
     drop_broken_text: Callable[[Any], Any] = lambda text: text
     number_string: Callable[[Any, str, int], Any] | None = None
