@@ -116,7 +116,7 @@ house: .venv/.installed-test
 	@$(BIN)/python tools/house.py $(REVS:%=--rev %) $(ARGS)
 
 clean:
-	rm -rf .venv .venv-peers .venv-sail .venv-torch mutants demo report site docs/cli.md docs/notebook.md docs/pictures dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-connect .venv-peers .venv-torch mutants demo report site docs/cli.md docs/notebook.md docs/pictures dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("discreet needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
@@ -143,10 +143,10 @@ clean:
 	@$(PIP) install -e ".[mutants]"
 	@touch $@ .venv/.installed-test .venv/.installed
 
-# Its package of pyspark is that of Spark 4, without Java.
-.venv-sail/.installed: pyproject.toml
-	@$(PYTHON) -m venv .venv-sail
-	@.venv-sail/bin/python -m pip --quiet --disable-pip-version-check install -e . "pysail>=0.7,<0.8" "pyspark-client>=4.2,<5"
+# Its package of pyspark is that of Spark 4, whose jars have a server of Spark Connect: half a gigabyte. pysail knows no 4.3.
+.venv-connect/.installed: pyproject.toml
+	@$(PYTHON) -m venv .venv-connect
+	@.venv-connect/bin/python -m pip --quiet --disable-pip-version-check install -e . "pysail>=0.7,<0.8" "pyspark[connect]>=4.2,<4.3"
 	@touch $@
 
 .venv-torch/.installed: pyproject.toml

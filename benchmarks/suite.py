@@ -28,6 +28,7 @@ PARTS = {
     "growth": "Growth",
     "memory": "Memory",
     "tables": "Events",
+    "engines": "Events, on every engine",
     "groups": "Lists by group",
     "discovery": "Discovery",
     "shortfall": "Shortfall",
@@ -37,8 +38,8 @@ PARTS = {
 }
 """In the order in which they run: what is short first."""
 
-MODULES = {part: part for part in PARTS} | {"peers": "peer_table"}
-"""Where the rows of a part are: `peers` itself is what several parts share."""
+MODULES = {part: part for part in PARTS} | {"peers": "peer_table", "engines": "every_engine"}
+"""Where the rows of a part are: `peers` itself is what several parts share, and `engines` is a module of the tests."""
 
 
 @dataclass(frozen=True)

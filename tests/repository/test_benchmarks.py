@@ -14,6 +14,7 @@ import draws
 from discreet.evidence import definition
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))  # its modules know each other by their bare names
+import every_engine
 import load
 import peer_table
 import peers
@@ -73,6 +74,17 @@ def test_every_peer_has_a_row_for_every_shape():
     aimed = [row for row in rows if row.target is not None]
     assert len(aimed) == 2 * shapes
     assert {(row.unit, row.target) for row in aimed} == {(peer_table.FASTER + "OpenDP", 50)}
+
+
+def test_engines_are_compared_with_their_bare_query_and_their_memory_with_a_hundredth(monkeypatch):
+    some = {name: every_engine.ENGINES[name] for name in ("DuckDB", "SQLite")}
+    monkeypatch.setattr(every_engine, "ENGINES", {**some, "Nowhere": (None, ("no_such_engine",))})
+    monkeypatch.setattr(every_engine, "medians", lambda tasks, repeats, patience: timing.medians(tasks, 1))
+    found = list(every_engine.rows(suite.Run(scale=100)))
+    assert [row.name.split(", ")[1] for row in found[:4:2]] == [*some]
+    assert all(row.measured > 0 for row in found[:4])
+    assert [row.unit for row in found[:4]] == ["bare queries", "MB"] * 2
+    assert found[4:] == ["Nowhere is not measured, because there is no no_such_engine here."]
 
 
 def test_the_page_has_the_table_of_the_last_committed_run():

@@ -20,9 +20,7 @@ from discreet.sources.events.group_columns import MOST_GROUPS, read_by
 from discreet.sources.events.group_keys import ORDINAL
 from discreet.sources.events.location import Location
 from effort import examples
-from engines import LOCAL, LONG_ON_SERVERS, SERVERS, on
-
-ENGINES = [*LOCAL, *LONG_ON_SERVERS]
+from engines import ENGINES, SERVERS, on
 
 COUNTRIES = ["DE", "de", "Dé", None, "FR", " FR", "😀", "XX", "7", "FR"]
 SHOPS = [1, 2, 3, None, 2**62, -5, 7, 1, 2, 2]

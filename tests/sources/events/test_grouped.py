@@ -35,7 +35,7 @@ from discreet.mechanisms.tally import Selection
 from discreet.sources.events import connect, lookup
 from discreet.sources.events.dialects.base import dialect_named
 from effort import examples
-from engines import ENGINES, LOCAL, LONG_ON_SERVERS, on
+from engines import ENGINES, LONG_ON_SERVERS, POSTGRES, on
 from snapshots import select_items
 
 LANDS = ["DE", "FR", "AT", "é", "JP"]
@@ -116,7 +116,7 @@ CASES = [
 
 
 @pytest.mark.some(4)
-@pytest.mark.parametrize("engine", [*LOCAL, *LONG_ON_SERVERS])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_scores_and_items_are_those_of_the_definition(engine, grouped_on):
     # A query on Spark takes seconds.
     for number, options in enumerate(CASES[: 2 if engine == "spark" else None]):
@@ -217,7 +217,7 @@ def test_rows_of_any_item_say_which_group_a_user_is_in(grouped_on):
     assert [score for ((score, _),) in found] == [2, 0, 0, 0, 0]
 
 
-@pytest.mark.parametrize("engine", ["arrow", "sqlite", ENGINES[-2]])
+@pytest.mark.parametrize("engine", ["arrow", "sqlite", POSTGRES])
 @pytest.mark.parametrize("ends", [(0, 2**63 - 1), (-(2**63), -1), (-20, 40)], ids=["highest", "lowest", "small"])
 def test_a_range_of_numbers_is_never_laid_out(engine, ends, grouped_on, monkeypatch):
     """Untouched numbers are found in each group among its own touched ones."""
@@ -243,7 +243,7 @@ def test_a_range_of_numbers_is_never_laid_out(engine, ends, grouped_on, monkeypa
             assert item - lo - sum(each < item for each in touched) == offset
 
 
-@pytest.mark.parametrize("engine", ["arrow", ENGINES[-2]])
+@pytest.mark.parametrize("engine", ["arrow", POSTGRES])
 def test_labels_are_shown_in_place_of_items(engine, grouped_on):
     rows, events, _ = with_lands(31, "integer")
     titles = {i: f"Title {999 - i}" for i in range(100, 125)}
@@ -286,7 +286,7 @@ questions = st.fixed_dictionaries(
 )
 
 
-@pytest.mark.parametrize("engine", ["arrow", "sqlite", ENGINES[-2]])
+@pytest.mark.parametrize("engine", ["arrow", "sqlite", POSTGRES])
 @settings(max_examples=examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(others=others, own=st.lists(row_of_a_user, min_size=1, max_size=12), options=questions, sums=st.booleans())
 def test_one_more_user_moves_few_groups_and_those_within_the_sensitivity(

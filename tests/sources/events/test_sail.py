@@ -1,16 +1,11 @@
-"""Spark Connect without Java, by pysail in an environment of its own: its package of pyspark is another one."""
-
-import os
-import subprocess
+"""Spark Connect without Java, by pysail in the environment of Spark 4."""
 
 import pytest
 
 from discreet.sources.events.dialects.pyspark import keeps_cached_tables
-from site_pages import ROOT
+from engines import run_on_connect
 
 pytestmark = pytest.mark.long
-
-SAIL = ROOT / ".venv-sail" / "bin" / "python"
 
 PROGRAM = """
 import ibis, discreet
@@ -36,16 +31,10 @@ print("views", [each.name for each in session.catalog.listTables()])
 
 def test_a_spark_that_computes_cached_tables_anew_is_refused(tmp_path):
     """It says that it persists a frame, in which storage, and computes the frame for each query."""
-    if not SAIL.exists():
-        pytest.skip("pysail is not installed here: make .venv-sail/.installed")
-    # A Spark of this process has told its home to the processes that it starts, and pyspark looks beside its program.
-    own = {name: value for name, value in os.environ.items() if "SPARK" not in name}
     program = tmp_path / "on_sail.py"
     program.write_text(PROGRAM)
-    run = [SAIL, "-W", "ignore", program]
-    found = subprocess.run(run, capture_output=True, text=True, timeout=300, env=own, check=False)
-    lines = found.stdout.splitlines()
-    assert lines[:1] == ["keeps False"], found.stderr[-2000:]
+    lines = run_on_connect(program).splitlines()
+    assert lines[:1] == ["keeps False"]
     assert len(lines) == 4
     assert all(line.startswith("table must be on a Spark that keeps cached tables") for line in lines[1:3])
     assert lines[3] == "views ['events']"

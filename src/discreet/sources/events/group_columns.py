@@ -108,7 +108,8 @@ class PlainColumn(GroupColumn):
         kind = "integer" if dtype.is_numeric() and not dtype.is_boolean() else kind_of_type(dtype)
         if kind is None:
             hint = f"; {_suggest_months(self.column)}" if dtype.is_timestamp() else ""
-            raise InvalidTypeError(f"by must be a column of strings, numbers, dates or booleans, not of {dtype}{hint}")
+            given = opened.dialect.describe_type(opened.table[self.column])
+            raise InvalidTypeError(f"by must be a column of strings, numbers, dates or booleans, not of {given}{hint}")
         return kind
 
     def number_members(self, members: Any, kind: str, opened: Opened, shows: bool) -> NumberedMembers:

@@ -215,7 +215,8 @@ class Scoring(RowReading):
         if isinstance(self.domain, Integers):
             return touched.filter(touched.item.between(self.domain.lo, self.domain.hi))
         domain = self.domain.table
-        joined = domain.left_join(touched, self.dialect.group_key(domain.item) == touched.item)
+        listed = self.dialect.drop_affinity(self.dialect.group_key(domain.item))
+        joined = domain.left_join(touched, listed == touched.item)
         shown_too = {"label": domain.label} if self.domain.labelled else {}
         return joined.select(item=domain.item, score=ibis.coalesce(touched.score, 0), **shown_too)
 
@@ -278,9 +279,10 @@ class Scoring(RowReading):
 def join_ordinals(rows: Any, ordinals: Any, dialect: Dialect) -> Any:
     """Return the rows of items in the domain, each with the ordinal of its item; items of text are bytes."""
     if not isinstance(ordinals, Integers):
-        joined = rows.inner_join(ordinals, rows.item == dialect.group_key(ordinals.item))
+        listed = dialect.index_items(ordinals)
+        joined = rows.inner_join(listed, rows.item == dialect.group_key(listed.item))
         others = {name: rows[name] for name in rows.columns if name != "item"}
-        return joined.select(item=rows.item, ordinal=ordinals.ordinal, **others)
+        return joined.select(item=rows.item, ordinal=listed.ordinal, **others)
     inside = rows.filter(rows.item.between(ordinals.lo, ordinals.hi))
     # This is item - lo modulo 2^31, without a difference that could leave 64 bits.
     return inside.mutate(ordinal=((inside.item & MASK) + (-ordinals.lo & MASK)) & MASK)

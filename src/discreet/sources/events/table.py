@@ -253,7 +253,9 @@ class EventTable(AnySource, ABC):
         dtype = self._opened.table[self._columns["item"]].type()
         kind = "integer" if dtype.is_numeric() and not dtype.is_boolean() else kind_of_type(dtype)
         if kind is None:
-            raise InvalidTypeError(f"item must be a column of strings, numbers, dates or booleans, not of {dtype}")
+            column = self._opened.table[self._columns["item"]]
+            given = self._opened.dialect.describe_type(column)
+            raise InvalidTypeError(f"item must be a column of strings, numbers, dates or booleans, not of {given}")
         self._opened.dialect.check_column("item", dtype)
         return kind
 
@@ -315,6 +317,11 @@ class ListedEventTable(EventTable):
 
     def _make_scoring(self, max_items_per_user: int | None, ordinals: Any) -> Scoring:
         """Return the rule that turns rows into scores; `ordinals` numbers the items of the domain if that is needed."""
+        if max_items_per_user is not None and not self._opened.dialect.has_bounds:
+            raise InvalidValueError(
+                f"max_items_per_user must be left out on {self._opened.engine}: discreet does not know how that engine "
+                "computes with whole numbers"
+            )
         return Scoring(
             columns=self._columns,
             domain=self._domain,
@@ -377,7 +384,7 @@ class TableSource(ListedEventTable, ClippableSource):
 
     @property
     def can_be_clipped(self) -> bool:
-        return self.max_items_per_user is None
+        return self.max_items_per_user is None and self._opened.dialect.has_bounds
 
     def count_clipped(self, most: int) -> ClippedSource:
         """Return the scores with at most `most` items of each user, beside those of all items, from one query."""

@@ -73,6 +73,8 @@ class Dialect:
     adapt_table
         Return a table whose column types ibis knows, with enums and custom text types as text. Raise if a setting of
         the connection changes how text is compared.
+    describe_type
+        Return the name of the type of a column of such a table, for messages.
     views_local_tables
         True if a table in memory must become a view before the engine can cache queries on it.
     copies_local_tables
@@ -91,6 +93,10 @@ class Dialect:
         Return the text of the bytes that `text_bytes` returns, and the hexadecimal MD5 of bytes or of a text's bytes.
     fit_key
         Return the bytes of a text of a row, NULL if they are too many to be grouped by.
+    drop_affinity
+        Return a key of a public list as an expression that is joined to computed keys by an index.
+    index_items
+        Return a public list in a form whose items are found by an index when computed keys are joined to it.
     hash_number
         Return the first 48 bits of the MD5 of the concatenation of some texts in UTF-8 as a number; None if comparing
         their digits is faster.
@@ -158,6 +164,7 @@ class Dialect:
     connect: Callable[[str], tuple[Any, Close]] = connect_by_ibis
     declare_types: Callable[[Any, Any], tuple[Any, frozenset[str]]] | None = None
     adapt_table: Callable[[Any], Any] = lambda table: table
+    describe_type: Callable[[Any], str] = lambda column: str(column.type())
     views_local_tables: bool = False
     copies_local_tables: bool = False
     send_unlogged: Callable[[Any, str, Any], AbstractContextManager[Any]] | None = None
@@ -167,6 +174,8 @@ class Dialect:
     bytes_text: Callable[[Any], Any] | None = None
     digest: Callable[[Any], Any] | None = None
     fit_key: Callable[[Any], Any] = lambda key: key
+    drop_affinity: Callable[[Any], Any] = lambda key: key
+    index_items: Callable[[Any], Any] = lambda listed: listed
     hash_number: Callable[..., Any] | None = None
     drop_broken_text: Callable[[Any], Any] = lambda text: text
     number_string: Callable[[Any, str, int], Any] | None = None
@@ -204,6 +213,11 @@ class Dialect:
     def has_typed_columns(self) -> bool:
         """True if a column holds only values of its declared type."""
         return self.cell_readers is None
+
+    @property
+    def has_bounds(self) -> bool:
+        """True if bit masks and windows are known to do the same as on other engines, which a bound needs."""
+        return self.text_bytes is not None
 
     def check_column(self, argument: str, dtype: Any) -> None:
         """Raise unless equal values of a type are known to be the same value on this engine.

@@ -1,4 +1,7 @@
-"""The dialect of DataFusion, in the process; its text is UTF-8, compared by bytes."""
+"""The dialect of DataFusion, in the process; its text is UTF-8, compared by bytes.
+
+Arrow tables in memory can hold other bytes as text, on which functions of text fail. Such text is missing.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,12 @@ from discreet.sources.events.dialects.base import (
 _MOST_DECIMAL_PLACES = 19
 """Decimals of 38 digits with more places than this cannot hold all whole numbers of 64 bits."""
 
+_UTF8 = (
+    "^(?:[0-7].|c[2-9a-f][89ab].|d.[89ab].|e0[ab].[89ab].|e[1-9a-cef][89ab].[89ab].|ed[89].[89ab].|"
+    "f0[9ab].[89ab].[89ab].|f[1-3][89ab].[89ab].[89ab].|f48.[89ab].[89ab].)*$"
+)
+"""The hexadecimal digits of the bytes of UTF-8. TRY_CAST of the bytes would read a whole table again for each batch."""
+
 
 @contextmanager
 def send_unlogged(backend: Any, name: str, rows: Any) -> Iterator[Any]:
@@ -40,26 +49,36 @@ def send_unlogged(backend: Any, name: str, rows: Any) -> Iterator[Any]:
 
 
 def adapt_table(table: Any) -> Any:
-    """Return the table, or raise if it reads a text file, whose types DataFusion infers from rows.
+    """Return the table without text that is broken, or raise if it reads a text file, of which types are inferred.
 
     The plan names the formats of the files. No row is read for it.
     """
     backend = table.get_backend()
-    plan = backend.con.sql(f"EXPLAIN {backend.compile(table)}").to_pydict()["plan"]
-    if any(f"file_type={kind}" in step for step in plan for kind in ("csv", "json", "avro")):
+    logical, physical = backend.con.sql(f"EXPLAIN {backend.compile(table)}").to_pydict()["plan"]
+    if any(f"file_type={kind}" in physical for kind in ("csv", "json", "avro")):
         raise InvalidTypeError(
             "table must not read CSV, JSON or Avro files on DataFusion, which infers their types from rows: give "
             "discreet.events the paths of the files"
         )
+    # Scans of Parquet check their text.
+    is_checked = physical.count("file_type=parquet") == logical.count("TableScan:")
     adapted = {}
     for name, dtype in table.schema().items():
-        if dtype.is_floating():
+        if dtype.is_string() and not is_checked:
+            adapted[name] = drop_broken_text(table[name])
+        elif dtype.is_floating():
             # DataFusion takes -0.0 for less than 0.0, and a NaN with a sign for less than all numbers.
             number = (table[name].abs() == 0).ifelse(0.0, table[name])
             adapted[name] = table[name].cast("float64").isnan().ifelse(float("nan"), number).cast(dtype)
         elif dtype.is_decimal() and dtype.scale > _MOST_DECIMAL_PLACES:
             adapted[name] = table[name].cast(f"decimal(76, {dtype.scale})")
     return table.mutate(**adapted) if adapted else table
+
+
+def drop_broken_text(text: Any) -> Any:
+    """Return a text, NULL if its bytes are not UTF-8."""
+    digits = engine_function("encode", "string", "binary", "string")(cast_to_bytes(text), "hex")
+    return null_unless(digits.re_search(_UTF8), text)
 
 
 def spell_key(key: Any) -> Any:

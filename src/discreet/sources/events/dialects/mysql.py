@@ -94,12 +94,33 @@ def adapt_table(table: Any) -> Any:
         cursor.execute(f"SELECT * FROM ({query}) AS t LIMIT 0")  # noqa: S608  # made by ibis
         described = {name: (code, length) for name, code, _, _, length, *_ in cursor.description}
     texts = [name for name, dtype in table.schema().items() if dtype.is_string()]
-    asked = ", ".join(f"CHARSET(MAX(`{name.replace('`', '``')}`))" for name in texts)
-    charsets = _ask(backend, f"SELECT {asked} FROM ({query}) AS t WHERE FALSE") if texts else [()]  # noqa: S608
-    found = {name: _adapt_text(table[name], charset) for name, charset in zip(texts, charsets[0], strict=True)}
+    charsets = _ask_charsets(backend, query, texts)
+    found = {name: _adapt_text(table[name], charset) for name, charset in zip(texts, charsets, strict=True)}
     found |= {name: _adapt_column(table[name], *described[name]) for name in table.columns if name not in texts}
     adapted = {name: column for name, column in found.items() if column is not None}
     return table.mutate(**adapted) if adapted else table
+
+
+def _ask_charsets(backend: Any, query: str, names: list[str]) -> tuple[str, ...]:
+    """Return the character sets of columns of text."""
+    asked = ", ".join(f"CHARSET(MAX(`{name.replace('`', '``')}`))" for name in names)
+    [found] = _ask(backend, f"SELECT {asked} FROM ({query}) AS t WHERE FALSE") if names else [()]  # noqa: S608
+    return tuple(found)
+
+
+def describe_type(column: Any) -> str:
+    """Return the name of a column's type, or the character set of text that `adapt_table` made bytes of."""
+    import ibis.expr.operations as ops
+
+    made = column.op()
+    while isinstance(made, ops.Field) and isinstance(made.rel, ops.Project):
+        made = made.rel.values[made.name]
+    texts = [each for each in made.find(ops.Field, filter=ops.Value) if each.dtype.is_string()]
+    if not (column.type().is_binary() and texts):
+        return str(column.type())
+    backend = column.get_backend()
+    [charset] = _ask_charsets(backend, backend.compile(texts[0].rel.to_expr()), [texts[0].name])
+    return f"text in the character set {charset}, which is read as bytes: convert the column to utf8mb4"
 
 
 def _adapt_text(text: Any, charset: str) -> Any:
@@ -387,6 +408,7 @@ DIALECT = Dialect(
     packages=("ibis-framework[mysql]",),
     connect=connect,
     adapt_table=adapt_table,
+    describe_type=describe_type,
     copies_local_tables=True,
     send_unlogged=send_unlogged,
     cache=cache,

@@ -245,6 +245,21 @@ def _read_text(column: Any, formats: Formats) -> Any:
     return _choose_by_storage(column, text=column.cast("string"), integer=column.cast("string"), real=whole)
 
 
+def drop_affinity(key: Any) -> Any:
+    """Return a key without the affinity of its column; SQLite makes no index to compare a column with a computed key.
+
+    It would compare each listed item with each touched one.
+    """
+    kind = str(key.type())
+    return engine_function("ifnull", kind, kind, kind)(key, key)
+
+
+def index_items(listed: Any) -> Any:
+    """Return a public list with its items as keys, in a subquery that SQLite computes and indexes, for DISTINCT."""
+    key = DIALECT.group_key(listed.item)
+    return listed.mutate(item=drop_affinity(key)).distinct()
+
+
 def digest(value: Any) -> Any:
     """Return the hexadecimal MD5 of bytes, or of a text's bytes."""
     return _call("discreet_md5", "string", value.cast("binary"))
@@ -392,6 +407,8 @@ DIALECT = Dialect(
     extract_part=lambda day, second, part: engine_function(_PART, "int64", "int64", "int64", "string")(
         day, second, part
     ),
+    drop_affinity=drop_affinity,
+    index_items=index_items,
     cell_readers=CELL_READERS,
     spell_user=spell_user,
     dates_are_text=True,
