@@ -116,7 +116,9 @@ def test_a_withdrawal_costs_nothing_and_leaves_a_notice(site, capsys):
     assert read_site()["data/artists.2025-11.csv"] == after["data/artists.2025-11.csv"]
     write_charts(site, ARTISTS)
     # The notice comes before the promise of the list that is gone.
-    assert re.search(r"## .*\n\n### Corrected and withdrawn\n\n- November 2025: Withdrawn", after["statement.md"].decode())
+    assert re.search(
+        r"## .*\n\n### Corrected and withdrawn\n\n- November 2025: Withdrawn", after["statement.md"].decode()
+    )
     assert 'notes: "November 2025: Withdrawn' in after["statement.yaml"].decode()
     assert publish(*NOVEMBER) == 0
     assert change("withdraw", "2025-11") == 0

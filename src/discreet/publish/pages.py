@@ -298,9 +298,7 @@ def _write_statements(site: Site) -> dict[str, str]:
         # The headings of a statement move one level down, below the title of the site.
         notices, noted = (
             [
-                printable(
-                    f"{tongue.period(each.period) or chart.title}: {notice}. {_promise_of_edition(each, tongue)}"
-                )
+                printable(f"{tongue.period(each.period) or chart.title}: {notice}. {_promise_of_edition(each, tongue)}")
                 for each in pages.editions
                 if (notice := each.describe_notice(chart, tongue))
             ]
