@@ -376,7 +376,8 @@ def _advise(check: Check) -> Iterator[str]:
     mended = " and ".join(remedies)
     if mended or 2 * groups.rows_outside > check.rows_kept:
         lost = _share(groups.rows_outside, check.rows_kept)
-        yield f"{lost} are in no listed group and are dropped: {f'{mended} reads them' if mended else 'is the list right?'}"
+        told = f"{mended} reads them" if mended else "is the list right?"
+        yield f"{lost} are in no listed group and are dropped: {told}"
     if groups.empty:
         yield f"{groups.empty:,} of {groups.number:,} groups have no rows, and their lists would be noise alone"
 
