@@ -55,6 +55,7 @@ TESTS = {
         "test_all_items_come_without_their_order",
     ],
     "10 errors and logs": [
+        "test_a_column_of_one_of_several_files_is_not_shown",
         "test_chained_errors_quote_a_row_and_discreets_do_not",
         "test_representations_and_logs_show_scores_and_discreets_do_not",
         "test_an_error_about_scores_shows_none",

@@ -57,6 +57,25 @@ def test_the_cron_line_publishes_and_prints_only_failures(charts):
     assert '"event": "failed", "chart": "others"' in call().stdout
 
 
+@pytest.mark.slow
+def test_the_script_ends_with_the_code_of_the_command(charts):
+    folder, environment = charts
+    script = BLOCKS["publish.sh"].replace("/srv/charts", str(folder))
+
+    def call():
+        done = subprocess.run(["sh", "-c", script], env=environment, capture_output=True, text=True, timeout=300)
+        return done.returncode, done.stdout
+
+    assert call() == (0, "")
+    write_charts(folder, ARTISTS.replace('"artists"', '"dear"').replace('epsilon = "0.1"', 'epsilon = "99"'))
+    assert call() == (3, "the budget is spent\n")
+    write_charts(folder, ARTISTS.replace('"artists"', '"others"').replace('table = "streams/*.parquet"', GONE))
+    assert call() == (4, "a database or the network failed: try again\n")
+    write_charts(folder, ARTISTS.replace('"artists"', '"others"').replace('item = "artist"', 'item = "artisd"'))
+    code, out = call()
+    assert (code, '"event": "failed", "chart": "others"' in out) == (2, True)
+
+
 def test_the_service_calls_the_command_of_cron():
     command = re.search(r"^ExecStart=/srv/charts/(.*)$", SERVICE, re.MULTILINE)[1]
     assert f"&& {command} >>" in BLOCKS["crontab"]

@@ -238,14 +238,17 @@ def test_the_statement_tells_each_period_and_all(ledger, clock):
     first = release(ledger)
     clock.set("2025-01-02")
     twice = "Within any span as long as a year up to twice the budget may be spent."
-    assert twice in first.statement(ledger)
+    text = first.statement(ledger)
+    assert twice in text
+    assert "adds the budget once more: two come to epsilon = 2, and to at most 88.1%." in text
+    assert "Charged so far: epsilon = 0.6 of 1 in 2024, and nothing in any other year." in text
     late = release(ledger, "0.1", as_of="2024-12-31")
     last = release(ledger, "0.3")
     text = last.statement(ledger)
     assert twice not in text
     assert "so the budgets of several periods may have been spent at about the same time." in text
     assert "epsilon = 1 for each year for all lists together, to protect the users; 0.3 is spent in 2025." in text
-    assert "Together at most epsilon = 2 since 2024, in 2 years with charges, of which 1 was spent." in text
+    assert "Charged so far: epsilon = 1 of 2 in 2 years with charges since 2024." in text
     charged = late.statement(ledger)
     assert "counted in the budget of 2024; it counts as of 31 December 2024, 00:00 UTC" in charged
     assert "counts as of" not in text
@@ -256,7 +259,7 @@ def test_a_statement_with_a_delta_converts_no_sum_of_rho(tmp_path, clock):
     release(ledger)
     clock.set("2025-01-02")
     text = release(ledger).statement(ledger)
-    assert "Together at most epsilon = 2 and delta = 2e-06 since 2024, in 2 years with charges." in text
+    assert "Charged so far: at most epsilon = 2 and delta = 2e-06 in 2 years with charges since 2024." in text
 
 
 def test_the_command_shows_the_period_and_all(ledger, clock, capsys):

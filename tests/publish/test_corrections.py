@@ -51,7 +51,8 @@ def test_a_correction_is_charged_and_shown_with_both_dates(site, capsys):
     escaped = notice.replace("<", r"\<").replace(">", r"\>")
     assert f"- October 2025: {escaped}" in after["statement.md"].decode()
     assert f"October 2025: {notice}".replace("<", "&lt;").replace(">", "&gt;") in after["statement.html"].decode()
-    assert f'notes: "October 2025: {notice}"' in after["statement.yaml"].decode()
+    bound = "Somebody who thought it 50:50 that you are in the data is at most 55.0% sure of it"
+    assert f'notes: "October 2025: {notice}. {bound}' in after["statement.yaml"].decode()
     assert after["data/artists.2025-11.csv"] == before["data/artists.2025-11.csv"]
     # The same correction again is done already, as after a kill; and publishing changes nothing.
     assert change("correct") == 0
@@ -114,7 +115,10 @@ def test_a_withdrawal_costs_nothing_and_leaves_a_notice(site, capsys):
     assert publish(*NOVEMBER) == 0
     assert read_site()["data/artists.2025-11.csv"] == after["data/artists.2025-11.csv"]
     write_charts(site, ARTISTS)
-    assert "- November 2025: Withdrawn" in after["statement.md"].decode()
+    # The notice comes before the promise of the list that is gone.
+    assert re.search(
+        r"## .*\n\n### Corrected and withdrawn\n\n- November 2025: Withdrawn", after["statement.md"].decode()
+    )
     assert 'notes: "November 2025: Withdrawn' in after["statement.yaml"].decode()
     assert publish(*NOVEMBER) == 0
     assert change("withdraw", "2025-11") == 0

@@ -60,6 +60,9 @@ def test_postgres_without_temporary_tables_costs_nothing(ledger, clerk):
     check_refused(book, sentence, clerk, name="probed", domain=found)
     with pytest.raises(EngineError, match="at sending the domain, which needs the right to make temporary tables; "):
         discreet.events(clerk, name="probed", **{**ASKED, "domain": [7, 8]})
+    source = discreet.events(clerk, name="probed", **{**ASKED, "domain": found})
+    with pytest.raises(EngineError, match="at finding the items, which needs the right to make temporary tables; "):
+        discreet.top_k(source, 1, 1)
 
 
 @pytest.mark.slow
@@ -72,7 +75,8 @@ def test_postgres_without_a_right_to_read_costs_nothing(ledger, clerk, postgres)
     with pytest.raises(EngineError, match=r"^PostgreSQL must let this account read the columns who, what of"):
         discreet.top_k(source, 1, 1, ledger=ledger)
     assert (ledger.check(), ledger.spent) == (1, 0)
-    with pytest.raises(discreet.Error, match=r"^name must be a table of PostgreSQL, and 'probed' is none"):
+    unseen = r"^name must be a table of PostgreSQL, and 'probed' is none, or this account may not read it$"
+    with pytest.raises(discreet.Error, match=unseen):
         discreet.events(clerk, name="probed", **ASKED)
 
 

@@ -298,7 +298,7 @@ def _write_statements(site: Site) -> dict[str, str]:
         # The headings of a statement move one level down, below the title of the site.
         notices, noted = (
             [
-                printable(f"{tongue.period(each.period) or chart.title}: {notice}")
+                printable(f"{tongue.period(each.period) or chart.title}: {notice}. {_promise_of_edition(each, tongue)}")
                 for each in pages.editions
                 if (notice := each.describe_notice(chart, tongue))
             ]
@@ -307,10 +307,12 @@ def _write_statements(site: Site) -> dict[str, str]:
         told = write_statement(subject, "statement.site_registry")
         lowered = re.sub("^(#+ )", r"#\1", told, flags=re.MULTILINE)
         name = ", ".join(filter(None, [printable(chart.title), language.period(latest.period)]))
-        texts.append(lowered.replace("## ", f"## {name}: ", 1))
+        heading, _, sections = lowered.replace("## ", f"## {name}: ", 1).partition("\n\n")
+        texts.append(heading)
         if notices:
             listed = ["- " + _MARKS.sub(r"\\\g<0>", notice) for notice in notices]
             texts.append("\n".join([f"### {language.text('statement.changed')}", "", *listed]))
+        texts.append(sections)
         answers = {"basic.name": chart.title, "deployment_model.release_type": "One release"}
         if chart.note is not None:
             answers["basic.description"] = chart.note

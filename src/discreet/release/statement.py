@@ -561,23 +561,30 @@ def describe_periods(account: Account, language: Language = ENGLISH) -> list[str
     # charges count in periods before their own.
     zone = "UTC" if budget.zone is None else budget.zone
     span = tell("span.late") if account.is_late else tell(f"span.{budget.every}")
-    lines = [f"{tell(f'renews.{budget.every}', zone=zone)} {span}"]
+    every = tell(f"every.{budget.every}")
+
+    def spell_size(times: int) -> str:
+        return _spell_size(times * budget.epsilon, None if budget.delta is None else times * budget.delta, language)
+
+    percent = belief_percent(2 * budget.epsilon, 2 * (budget.delta or Fraction(0))).removesuffix("%")
+    further = tell("budget.further", every=every, total=spell_size(2), percent=language.percent(percent))
+    lines = [further, f"{tell(f'renews.{budget.every}', zone=zone)} {span}"]
     if not count:
         return lines
-    when = tell("budget.in" if count == 1 else "budget.since", period=language.period(next(iter(account.periods))))
+    first = language.period(next(iter(account.periods)))
+    when = tell("budget.in", period=first, every=every)
+    if count > 1:
+        when = tell("budget.since", period=first, years=tell(f"years.{budget.every}", count=count))
     # Without a delta the epsilons that were really spent add up; a rho must not be converted afterwards.
-    spent = language.above(account.total.epsilon)
-    together = tell(
-        "budget.together",
-        total=_spell_size(count * budget.epsilon, None if budget.delta is None else count * budget.delta, language),
-        when=when,
-        years=tell(f"years.{budget.every}", count=count),
-        real="" if budget.delta is not None else tell("budget.real", spent=spent),
-    )
+    if budget.delta is None:
+        spent, total = (language.above(each) for each in (account.total.epsilon, count * budget.epsilon))
+        charged = tell("budget.charged_of", spent=spent, total=total, when=when)
+    else:
+        charged = tell("budget.charged", size=spell_size(count), when=when)
     if count == 1:
-        return [*lines, together]
+        return [*lines, charged]
     delta, seen = count * (budget.delta or Fraction(0)), tell("seen.together")
-    return [*lines, together, promise_to_people(count * budget.epsilon, delta, budget.adjacency, seen, language)]
+    return [*lines, charged, promise_to_people(count * budget.epsilon, delta, budget.adjacency, seen, language)]
 
 
 def _list_terms(subject: Subject) -> list[tuple[str, str]]:

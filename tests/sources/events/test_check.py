@@ -268,6 +268,22 @@ def test_rows_of_no_group_are_noise_too():
     assert check(**options).is_noise
 
 
+def test_a_period_and_the_mend_of_a_list_of_groups_are_told():
+    days = {"land": ["it", "IT", "IT", "it"], "day": ["2026-10-01", "2026-10-02", "2026-10-03", "2026-11-01"]}
+    table = pa.table({"who": [1, 2, 3, 4], "film": ["dune"] * 4, **days})
+    period = discreet.month("day").only("2026-10")
+    found = check(table, by="land", groups=["IT"], each_user="one", during=period)
+    assert (found.rows, found.rows_kept) == (4, 3)
+    assert [line.split() for line in str(found).splitlines()[1:3]] == [
+        ["rows", "read", "4"],
+        ["rows", "in", "the", "period", "3"],
+    ]
+    assert (
+        found.advice[-1]
+        == "1 of 3 rows (33.3%) are in no listed group and are dropped: by='fold(trim(land))' reads them"
+    )
+
+
 def test_a_source_can_be_released_after_it_was_looked_at():
     source = discreet.events(EVENTS, **COLUMNS)
     assert discreet.check_events(source) == discreet.check_events(source)

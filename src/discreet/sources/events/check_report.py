@@ -239,6 +239,7 @@ class Check:
         figures: dict[str, int | None] = {
             "rows read": self.rows,
             "rows kept by where": self.rows_kept if self.has_where else None,
+            "rows in the period": None if self.has_where or self.rows_kept == self.rows else self.rows_kept,
             "users": self.users,
             "rows without user": self.rows_without_user,
             "rows without item": self.rows_without_item,
@@ -371,9 +372,12 @@ def _advise(check: Check) -> Iterator[str]:
     groups = check.groups
     if groups is None:
         return
-    if 2 * groups.rows_outside > check.rows_kept:
+    remedies = [each.spell_remedy(check.as_options) for each in check.lost if each.cause == "group" and each.remedies]
+    mended = " and ".join(remedies)
+    if mended or 2 * groups.rows_outside > check.rows_kept:
         lost = _share(groups.rows_outside, check.rows_kept)
-        yield f"{lost} are in no listed group and are dropped: is the list right?"
+        told = f"{mended} reads them" if mended else "is the list right?"
+        yield f"{lost} are in no listed group and are dropped: {told}"
     if groups.empty:
         yield f"{groups.empty:,} of {groups.number:,} groups have no rows, and their lists would be noise alone"
 

@@ -323,7 +323,9 @@ def find_named_table(connection: Any, engine: str, name: TableName, argument: st
     if name.schema is None:
         with suppress(EngineError):
             hint = ask(engine, "listing schemas", lambda: _find_schema(connection, name.table)) or hint
-    raise InvalidValueError(f"{argument} must be a table of {engine}, and {quote(str(name))} is none{hint}")
+    # A server lists only the tables that the account may read.
+    unseen = ", or this account may not read it" if dialect_named(connection.name).copies_local_tables else ""
+    raise InvalidValueError(f"{argument} must be a table of {engine}, and {quote(str(name))} is none{hint or unseen}")
 
 
 def _find_schema(connection: Any, table: str) -> str:

@@ -273,6 +273,7 @@ class UnlistedTable(EventTable, UnlistedSource):
                     opened.engine,
                     "finding the items",
                     lambda: opened.dialect.cache(self.make_query(key, with_uncounted)),
+                    "the right to make temporary tables" if opened.dialect.copies_local_tables else None,
                 )
                 groups = None if self._split is None else len(self._split.groups.keys)
                 self._lookups.append(Lookup(scores, self.terms.kind, None, self._opened.dialect, groups))
