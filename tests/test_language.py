@@ -123,8 +123,8 @@ def test_a_german_statement_has_no_english_sentence(tmp_path):
     )
     text = release.statement(ledger, source="postgresql", language="de")
     assert "| Epsilon | 0,4 (0,3 für die Auswahl, 0,05 für die Zahlen, 0,05 für die Güte der Liste) |" in text
-    assert "Eine Person, die diese Liste sieht und es vorher für 50:50 hielt, dass Sie in den Daten sind, ist" in text
-    assert "Eine Person, die alle Listen sieht, die dieses Budget in einem Jahr erlaubt, und es vorher" in text
-    assert "dessen danach zu höchstens 59,9\xa0% sicher." in text
+    assert "Eine Person, die diese Liste sieht und es vorher für 50\xa0% wahrscheinlich hielt, dass" in text
+    assert "Eine Person, die alle Listen sieht, die dieses Budget in einem Kalenderjahr erlaubt, und es vorher" in text
+    assert "hält es danach für höchstens 59,9\xa0% wahrscheinlich." in text
     words = set(re.findall(r"\b[a-z]+\b", re.sub(r"`[^`]*`|Canonical\(.*?\)", "", text)))
     assert not words & {"the", "of", "is", "and", "that", "with", "a"}

@@ -237,7 +237,7 @@ def test_a_bad_renewal_is_not_made(tmp_path, options, sentence):
 def test_the_statement_tells_each_period_and_all(ledger, clock):
     first = release(ledger)
     clock.set("2025-01-02")
-    twice = "Within any span as long as a year up to twice the budget may be spent."
+    twice = "Twelve months may lie in two calendar years, so up to twice the budget may be spent within them."
     text = first.statement(ledger)
     assert twice in text
     assert "adds the budget once more: two come to epsilon = 2, and to at most 88.1%." in text

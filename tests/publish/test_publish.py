@@ -290,7 +290,7 @@ def test_a_year_ends_and_the_site_keeps_both(folder, capsys):
         b"epsilon = 0.1 for each year for all lists together, to protect the listeners; 0.1 is spent in 2026"
         in site["statement.html"]
     )
-    assert b"after seeing all lists that this privacy budget allows in one year." in site["index.html"]
+    assert b"after seeing all lists that this privacy budget allows in one calendar year." in site["index.html"]
     assert b"Charged so far: epsilon = 0.2 of 0.2 in 2 years with charges since 2025." in site["statement.html"]
     assert b", counted in the budget of 2025" in site["artists.2025-10.html"]
     head = Ledger("budget.db").head
