@@ -339,7 +339,7 @@ def sections(page):
 # How many there are.
 
 
-def test_words_are_counted_without_code_and_figures():
+def test_words_are_counted_once_without_code_and_figures():
     page = """# Two words
 
 <!-- not seen --> One, two and `three` = 4.
@@ -352,5 +352,20 @@ nothing = "of this"
 | --- | --- | --- |
 | law | 5 | 6 |
 | a law | in words | 7 |
+
+![A picture](law.svg#only-light)
+![A picture](law.svg#only-dark)
+
+Then a formula:
+
+    Pr[A] = p
+    p < 1
+
+::: discreet.top_k
+    options: {members: false}
+
+- an item
+
+    of two paragraphs
 """
-    assert words.count_words(page) == 12
+    assert words.count_words(page) == 22
