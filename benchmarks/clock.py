@@ -1,4 +1,4 @@
-"""What the clock tells: how the running time of a release depends on the scores and their types, bare and padded.
+"""Measure how the running time of a release depends on the scores and their types, bare and padded.
 
 .venv/bin/python benchmarks/clock.py
 """

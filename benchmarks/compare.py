@@ -64,7 +64,7 @@ def keep_better(rows: dict[str, Figures], again: Iterable[Result]) -> None:
 
 
 def _say_why_not(parts: Sequence[str], revision: str | None) -> str:
-    """Why there is nothing to compare with."""
+    """Return the reason why there is nothing to compare with."""
     if not parts:
         return "Growth is not compared: it rises where few items take less than before."
     if revision is not None:
@@ -111,7 +111,7 @@ def committed(parts: Iterable[str]) -> dict[str, Result]:
 
 
 def differs(there: Mapping[str, Any]) -> bool:
-    """Whether a result is of another machine than this one, or of other versions."""
+    """Return True if a result is of another machine than this one, or of other versions."""
     return {**there, "load": None} != {**machine(), "load": None}
 
 
@@ -126,7 +126,7 @@ def pairs(before: Figures, now: Figures) -> list[tuple[Row, Row]]:
 
 
 def is_worse(old: Row, new: Row) -> bool:
-    """Whether a figure got worse by more than chance does, unless it is a hundredth of what it may be at most."""
+    """Return True if a figure got worse by more than chance explains, and is above a hundredth of its limit."""
     if new.at_least:
         return new.measured * WORSE < old.measured
     matters = new.target is None or new.measured > TRIFLE * new.target

@@ -31,7 +31,7 @@ MECHANISMS: dict[str, Mechanism] = {
 }
 
 K = 100
-"""Where only d changes."""
+"""The k of the curves along which d changes."""
 
 Curves = dict[str, list[tuple[int, float]]]
 Contestant = Callable[[np.ndarray, int], Task]

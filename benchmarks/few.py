@@ -26,7 +26,7 @@ TARGETS: dict[tuple[int, int], float] = {
     (10**4, 10): 1.5, (10**4, 100): 1.5, (10**4, 1000): 2.5, (10**3, 10): 6, (10**3, 100): 6, (10**5, 10): 1,
     (10**5, 100): 1, (10**5, 1000): 1,
 }  # fmt: skip
-"""How many plain one-shots a release of k of d items may take, for every shape and epsilon."""
+"""The longest time of a release of k of d items, in plain one-shots, for every shape and epsilon."""
 
 
 def rows(run: Run) -> Rows:

@@ -42,7 +42,7 @@ def medians(tasks: Mapping[str, Callable[[], object]], repeats: int) -> dict[str
 
 
 def peak_memory(task: Callable[[], object]) -> int:
-    """How many bytes of the device a task takes at most, beside what is there before."""
+    """Return the most bytes of the device that a task holds, beside those held before."""
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     held = torch.cuda.memory_allocated()

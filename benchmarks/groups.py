@@ -20,7 +20,7 @@ from timing import medians
 
 GROUPS = 200
 AT_HOME = 0.9
-"""How many of a user's events are in one group."""
+"""The share of a user's events that are in one group."""
 
 
 def rows(run: Run) -> Rows:

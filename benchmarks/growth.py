@@ -1,4 +1,4 @@
-"""How the cost of a release grows with the number of items and with k."""
+"""Measure how the cost of a release grows with the number of items and with k."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def rows(run: Run) -> Rows:
 
 
 def with_d(run: Run, kind: str, many: int) -> Rows:
-    """How much more many items cost than few, in growths of np.sort."""
+    """Compare the growth of the cost from few items to many with the growth of np.sort."""
     few_scores, many_scores, k = KINDS[kind][0](FEW), KINDS[kind][0](many), 1000
     for epsilon in ("1", "0.01"):
         tasks: dict[str, Task] = {
@@ -44,7 +44,7 @@ def with_d(run: Run, kind: str, many: int) -> Rows:
 
 
 def with_k(run: Run, kind: str, d: int, many: int) -> Rows:
-    """How much more a large k costs than a small one, the listing of so many labels in Python aside."""
+    """Compare the cost of a large k with that of a small one, without the listing of so many labels in Python."""
     scores, positions = KINDS[kind][0](d), np.arange(many)
     for epsilon in ("1", "0.01"):
         tasks: dict[str, Task] = {

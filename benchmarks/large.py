@@ -15,7 +15,10 @@ from suite import Row, Rows, Run, power
 from timing import Task
 
 KINDS: dict[str, tuple[Callable[[int], np.ndarray], float]] = {"int64": (zipf, 1.5), "float64": (distinct, 1.2)}
-"""What makes the scores, and how many sorts a release may take: equal counts need no sort, distinct scores do."""
+"""The function that makes the scores, and the longest time of a release in sorts.
+
+Equal counts need no sort, distinct scores do.
+"""
 
 
 LIMIT = "times 1.5 canonical + 2 ms"

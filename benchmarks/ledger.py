@@ -1,4 +1,4 @@
-"""What a ledger costs a release beyond itself, against two bare SQLite inserts on the same disk."""
+"""Measure the time that a ledger adds to a release, against two bare SQLite inserts on the same disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much memory a release holds beside the scores, and with scores that stay in a file in all."""
+"""Measure the memory of a release: beside the scores, and in all with scores that stay in a file."""
 
 from __future__ import annotations
 

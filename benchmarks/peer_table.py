@@ -1,4 +1,4 @@
-"""What others take at the same k and epsilon, on every shape of 10^4 scores: how many releases fit into one of theirs.
+"""Count the releases that fit into one by others, at the same k and epsilon, on every shape of 10^4 scores.
 
 Each peer is measured in turn with a release. Of OpenDP the faster one of its two noises counts, and of the scan only
 the weights of all classes: neither the sort before it nor the draw after it.
@@ -26,7 +26,7 @@ CASES = ((10, "1"), (100, "1"), (100, "0.01"))
 """k and epsilon."""
 
 TARGETS = {("OpenDP", 100): 50}
-"""How many releases of k items are to fit into one of a peer, at least."""
+"""The least number of releases of k items that are to fit into one of a peer."""
 
 JOINT = "joint in NumPy"
 FASTER = "times as fast as "
@@ -45,7 +45,7 @@ COLUMNS = {
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """What is released, and how much of it."""
+    """The scores of a release, its k and its epsilon."""
 
     shape: str
     scores: np.ndarray
@@ -54,7 +54,7 @@ class Case:
 
     @property
     def label(self) -> str:
-        """What a row is called."""
+        """Return the name of the row."""
         return label(f"{self.shape}, {power(len(self.scores))} items", self.k, self.epsilon)
 
     def release(self) -> Task:
@@ -113,7 +113,7 @@ def peers(case: Case) -> Iterator[tuple[str, Mapping[str, Task]]]:
 
 
 def against(run: Run, case: Case, peer: str, ways: Mapping[str, Task]) -> Rows:
-    """How many releases fit into the fastest way of a peer; for the joint mechanism also those by joint."""
+    """Yield the number of releases that fit into the fastest way of a peer, and of those by joint for that peer."""
     releases = {"": case.release(), **({"joint, ": case.joint_release()} if peer == JOINT else {})}
     times = run.medians({**releases, **ways}, repeats=21)
     one = min(times[way] for way in ways)

@@ -1,4 +1,4 @@
-"""What others would do for the same k, epsilon and sensitivity: each user raises any score by at most 1.
+"""Releases by others for the same k, epsilon and sensitivity: each user raises any score by at most 1.
 
 The plain ones are not private, or not exactly: they are what speed alone would choose.
 """
@@ -84,7 +84,7 @@ def _pick_distinct(positions: np.ndarray, d: int) -> list[int]:
 
 
 def has_opendp() -> bool:
-    """Whether OpenDP is installed."""
+    """Return True if OpenDP is installed."""
     return importlib.util.find_spec("opendp") is not None
 
 
@@ -130,7 +130,7 @@ class Diffprivlib:
 
     @staticmethod
     def is_here() -> bool:
-        """Whether `make peers` has been run."""
+        """Return True if `make peers` has been run."""
         return (ENVIRONMENT / ".installed").exists()
 
     def task(self, scores: np.ndarray, k: int, epsilon: float) -> Task:

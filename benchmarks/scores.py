@@ -26,7 +26,7 @@ def distinct(d: int) -> np.ndarray:
 
 
 def netflix() -> np.ndarray | None:
-    """How many ratings each of the 17,770 films has, or None where the data are not here."""
+    """Return the number of ratings of each of the 17,770 films, or None if the data are not here."""
     file = FOLDER / "NETFLIX.n17770.npy"
     return np.load(file) if file.exists() else None
 

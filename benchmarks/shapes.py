@@ -72,7 +72,7 @@ def by_the_clock(run: Run, d: int) -> Rows:
 
 
 def against_opendp(run: Run, d: int) -> Rows:
-    """How many releases fit into one of OpenDP."""
+    """Yield the number of releases that fit into one of OpenDP."""
     for name, make in COUNTS.items():
         scores = make(d, np.random.default_rng(3))
         for epsilon in EPSILONS:

@@ -53,7 +53,7 @@ def against_plain(run: Run, name: str, scores: np.ndarray) -> Rows:
 
 
 def against_peers(run: Run, name: str, scores: np.ndarray) -> Rows:
-    """How many releases fit into one of each library, at the same epsilon."""
+    """Yield the number of releases that fit into one of each library, at the same epsilon."""
     for epsilon in ("1", "0.01") if run.full else ("1",):
         if has_opendp():
             yield against(run, name, scores, 100, epsilon, "OpenDP", opendp(scores, 100, float(epsilon)), 500)

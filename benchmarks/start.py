@@ -1,4 +1,4 @@
-"""How long a new process takes: to import the package, and to release from a small file."""
+"""Measure how long a new process takes to import the package, and to release from a small file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all parts of the benchmark share: a figure beside its target, how long to measure, the machine, and files.
+"""The parts of the benchmark share this: a figure beside its target, how long to measure, the machine, and files.
 
 A part is a module with `rows(run)`, which yields a Row for each figure, and a sentence where one cannot be had here.
 """
@@ -39,7 +39,7 @@ PARTS = {
 """In the order in which they run: what is short first."""
 
 MODULES = {part: part for part in PARTS} | {"peers": "peer_table", "engines": "every_engine"}
-"""Where the rows of a part are: `peers` itself is what several parts share, and `engines` is a module of the tests."""
+"""The module with the rows of a part. Several parts share `peers`, and `engines` is a module of the tests."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Row:
 
     @property
     def met(self) -> bool | None:
-        """Whether the target is met, to three digits as it is shown; None where there is none."""
+        """Return True if the target is met, to three digits as it is shown; None if there is no target."""
         if self.target is None:
             return None
         measured, target = (float(f"{value:.3g}") for value in (self.measured, self.target))
@@ -63,7 +63,7 @@ class Row:
 
     @property
     def is_ratio(self) -> bool:
-        """Whether it can be compared between machines."""
+        """Return True if the figure can be compared between machines."""
         return self.unit not in {"MB", "GB", "s", "ms", "ms a group", "releases a second"}
 
     def cells(self) -> tuple[str, str, str, str, str]:
@@ -86,7 +86,7 @@ Rows = Iterator[Row | str]
 
 @dataclass(frozen=True)
 class Run:
-    """How much to measure: the full sizes or the quick ones, or smaller ones to try the benchmark itself."""
+    """The sizes to measure: full or quick ones, or smaller ones to try the benchmark itself."""
 
     full: bool = False
     scale: int = 1
@@ -106,7 +106,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Result:
-    """What one part found, on which machine."""
+    """The figures that one part found, and the machine."""
 
     part: str
     machine: Mapping[str, Any]

@@ -34,7 +34,7 @@ def minima(tasks: Mapping[str, Task], repeats: int) -> dict[str, float]:
 
 
 def seconds(task: Task) -> float:
-    """How long one call takes."""
+    """Return the seconds that one call takes."""
     start = time.perf_counter()
     task()
     return time.perf_counter() - start

@@ -1,4 +1,4 @@
-"""What utility costs: against one scan of all classes, of a large vector against Netflix, and a plan for it."""
+"""Measure the time of utility against one scan of all classes, of a large vector against Netflix, and of a plan."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ COMPARED = [name for name, law in LAWS.items() if law.groups == 1]
 
 @dataclass(frozen=True)
 class Events:
-    """Who touched what: one person and one item for each pair, sorted by person. Each group has items of its own."""
+    """Pairs of a person and an item, sorted by person. Each group has items of its own."""
 
     person: np.ndarray
     item: np.ndarray
@@ -271,7 +271,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What `discreet` reads of a table: sums by item."""
+    """The sums by item that `discreet` reads of a table."""
 
     table: Table
     totals: np.ndarray

@@ -1,4 +1,4 @@
-"""Which features each score finds in three data sets of scikit-learn, beside its own `SelectKBest`: a table.
+"""Compare the features that each score finds in three data sets of scikit-learn with those of `SelectKBest`.
 
     python examples/features.py
 
@@ -44,7 +44,7 @@ SIZES = {
     "radius": 30, "texture": 40, "perimeter": 200, "area": 2000, "smoothness": 0.2, "compactness": 0.4,
     "concavity": 0.4, "concave points": 0.2, "symmetry": 0.4, "fractal dimension": 0.1,
 }  # fmt: skip
-"""How large the mean of a picture may be; its standard error a tenth of that, the worst nucleus half as much again."""
+"""The largest mean of a picture; its standard error is a tenth of that, the worst nucleus half as much again."""
 PARTS = {"mean": 1, "error": 0.1, "worst": 1.5}
 CELLS = ([0] * 30, [size * part for part in PARTS.values() for size in SIZES.values()])
 BENIGN = {1: "0.6"}
@@ -96,7 +96,7 @@ def _list_rows(data: Data) -> list[list[str]]:
 
 
 def _try_score(data: Data, score: Score, X: Any, y: Any, theirs: set[int]) -> list[str]:
-    """How many of their features are found, how many constant ones are, and how well a model does on what is found."""
+    """Return the cells of a score: shared and constant features, averages over draws, and the quality of a model."""
     scores = score.scores(X, y)
     found = set(sorted(range(len(scores)), key=lambda feature: -scores[feature])[: data.k])
     shared = [f"{_share_of_draws(scores, score, data.k, epsilon, theirs):.1f}" for epsilon in EPSILONS]
@@ -106,7 +106,7 @@ def _try_score(data: Data, score: Score, X: Any, y: Any, theirs: set[int]) -> li
 
 
 def _share_of_draws(scores: Any, score: Score, k: int, epsilon: int, theirs: set[int]) -> float:
-    """How many of their features a private choice has, on average over draws with a seed."""
+    """Return the number of their features in a private choice, on average over draws with a seed."""
     rng = np.random.default_rng(1)
     terms = {"sensitivity": score.sensitivity, "rng": rng}
     drawn = [discreet.top_k(scores, k, epsilon, **terms).items for _ in range(DRAWS)]

@@ -1,4 +1,4 @@
-"""What one person does to a top 3: the picture of the README.
+"""Draw the effect of one person on a top 3: the picture of the README.
 
     python examples/one_person.py                 prints the chances
     python examples/one_person.py docs/assets     and draws docs/assets/one-person.svg

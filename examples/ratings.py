@@ -28,7 +28,7 @@ def titles() -> list[str]:
 
 
 def ratings(users: int, rows: int, movies: int, seed: int) -> pa.Table:
-    """Who gave which movie how many stars; a movie's fame falls with its place in a shuffled list."""
+    """Return a table of users, movies and stars; a movie's fame falls with its place in a shuffled list."""
     rng = np.random.default_rng(seed)
     fame = 1.0 / (5.0 + rng.permutation(movies)) ** 0.8
     movie = rng.choice(movies, rows, p=fame / fame.sum())
@@ -65,7 +65,7 @@ def moments(movie: np.ndarray, movies: int, rng: np.random.Generator) -> np.ndar
 
 
 def five_stars(table: pa.Table, movies: int) -> np.ndarray:
-    """How many different people gave each movie five stars."""
+    """Return the number of different people who gave each movie five stars."""
     best = np.asarray(table["stars"]) == 5
     pairs = np.unique(np.stack([np.asarray(table["movie_id"])[best], np.asarray(table["user_id"])[best]]), axis=1)
     return np.bincount(pairs[0] - 1000, minlength=movies)

@@ -44,7 +44,7 @@ TESTS = (
 PAGE = ROOT / "docs" / "appendix" / "mutants.md"
 RESULTS = ROOT / "mutants" / "results.jsonl"
 MEMORY = 4 << 30
-"""How many bytes more than its parent a mutant may use."""
+"""The bytes that a mutant may use beyond those of its parent."""
 
 Lines = dict[str, dict[int, set[str]]]
 
@@ -147,7 +147,7 @@ def results(every: list[Mutant]) -> list[dict[str, Any]]:
 
 
 def _first_run(items: list[pytest.Item]) -> tuple[dict[str, float], Lines]:
-    """How long each test takes and which tests reach each line; a child has it, so that this process stays fresh."""
+    """Return the seconds of each test and the tests that reach each line, measured in a child process."""
     found, how = _in_child(lambda tell: tell(_measured(items, tell)))
     if how != "survived":
         pytest.exit(f"{found} fails on the unchanged source", 1)

@@ -66,14 +66,14 @@ KNOWN = {
     "the engine PostgreSQL": r"postgres|psycopg",
     "the engine Spark": r"spark",
 }
-"""What a file may know of, and how its name is spelt in code, in lower case."""
+"""The things that a file may know of, and the spelling of their names in code, in lower case."""
 
 KINDS = {
     "noise": ["gumbel", "exponential", "laplace", "logistic", r"half[-_ ]?logistic"],
     "mechanism": ["canonical", r"one[-_ ]?shot", "peeling", r"(?<![a-z])joint"],
     "engine": ["duckdb", "postgres", "sqlite", "spark"],
 }
-"""How all of a kind are spelt."""
+"""The spellings of all of a kind."""
 
 IRREGULAR = (
     "begun broken brought built caught chosen done drawn felt found given gone grown heard held hidden kept known laid "
@@ -97,7 +97,7 @@ MANY_PARAMETERS = ("events", "top_k")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Row = tuple[str, list[str], str]
-"""What is counted, what was found where that can be listed, and the count."""
+"""The subject of a count, the things found if they can be listed, and the count."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Tree:
 
 
 def find_importers(tree: Tree) -> dict[str, set[str]]:
-    """Which modules import each module."""
+    """Return the modules that import each module."""
     importers: dict[str, set[str]] = {name: set() for name in tree.modules}
     for importer, module in tree.modules.items():
         for name in _imports(module, set(tree.modules)) - {importer}:
@@ -208,7 +208,7 @@ def _is_participle(word: str) -> bool:
 
 
 def measure_lengths(tree: Tree) -> list[int]:
-    """How many lines the body of each function has."""
+    """Return the number of lines of the body of each function."""
     return [_body_length(function) for functions in tree.functions.values() for function in functions]
 
 
@@ -293,7 +293,7 @@ def _words(module: ast.Module) -> Iterator[str]:
 
 
 def count_duplicates(tree: Tree) -> str:
-    """How many pairs of places share lines, by the command `duplicates`."""
+    """Return the number of pairs of places that share lines, by the command `duplicates`."""
     printed = _run("duplicates", "--repo", str(tree.source), "--most", "1", "--seconds", "120")
     first = printed.splitlines()[0]
     return "0" if first.startswith("no duplicates") else first.split()[0]

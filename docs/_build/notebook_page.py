@@ -55,7 +55,7 @@ def page_parts(cell: dict[str, Any], docs: Path) -> Iterator[str]:
 
 
 def page_output(output: dict[str, Any], name: str, docs: Path) -> str:
-    """What a cell printed, drew or returned; quoted where it is Markdown itself, whose headings are none of the page."""
+    """Return the output of a cell; Markdown is quoted, so that its headings are not those of the page."""
     data = output.get("data", {"text/plain": output.get("text", "")})
     if "image/png" in data:
         (docs / "pictures" / f"notebook-{name}.png").write_bytes(base64.b64decode(data["image/png"]))
