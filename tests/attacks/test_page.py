@@ -72,13 +72,13 @@ TESTS = {
         "test_what_is_kept_of_a_release_is_by_public_numbers_alone",
     ],
 }
-"""The tests of each attack in the table of the page."""
+"""The tests of each attack of the page."""
 
 
 def test_the_attacks_of_the_page_are_those_with_tests():
     page = PAGE.read_text(encoding="utf-8")
-    assert re.findall(r"^\| (\d+ [^|]+) \|", page, re.MULTILINE) == list(TESTS)
-    assert re.findall(r"^\*\*(\d+)\. ", page, re.MULTILINE) == [name.partition(" ")[0] for name in TESTS]
+    headings = re.findall(r"^\*\*(\d+)\. (.+)\.\*\*", page, re.MULTILINE)
+    assert [f"{number} {title[0].lower()}{title[1:]}" for number, title in headings] == list(TESTS)
 
 
 def test_every_test_belongs_to_an_attack():
