@@ -76,6 +76,15 @@ def test_a_page_to_learn_or_do_says_what_you_will_have_and_how_long_it_takes(pag
     check(page, [f"does not say {what}: {first}" for what, pattern in rules.items() if not re.search(pattern, first)])
 
 
+@pytest.mark.parametrize("page", ["index.md", *nav_pages("Understand", "Look up")])
+def test_any_other_page_says_how_long_it_takes(page):
+    """The appendices are looked up, and the first page of the gallery says it for its stories."""
+    if page.startswith("appendix/") or page not in PAGES:
+        pytest.skip("an appendix is not read from top to bottom, nor is the reference that the program prints")
+    first = next(block.text for block in blocks_of(page) if block.kind == "paragraph")
+    check(page, [] if re.search(r"\b(minutes?|hours?)\b", first) else [f"does not say how long it takes: {first}"])
+
+
 # Terms.
 
 TERMS = {
