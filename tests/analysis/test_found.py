@@ -171,7 +171,19 @@ def test_utility_and_expected_are_those_of_the_law():
     assert abs(found.recall - recall) <= 2 * found.error
     averages = discreet.expected(curve, k, epsilon, counts=1)
     assert abs(averages.recall - recall) <= 2 * averages.recall_off
-    assert averages.shortfall is None
+
+    def find_quantile(level):
+        leads = Counter()
+        scores = [curve.tally().exact(rank) for rank in range(curve.d)]
+        for ranks, mass in law.items():
+            if ranks:
+                left_out = max(score for rank, score in enumerate(scores) if rank not in ranks)
+                leads[max(0, left_out - min(scores[rank] for rank in ranks))] += mass
+        sums = np.cumsum([leads[lead] for lead in sorted(leads)])
+        return sorted(leads)[int(np.searchsorted(sums, level * sums[-1]))]
+
+    assert find_quantile(0.5) <= averages.shortfall.median <= find_quantile(0.6)
+    assert find_quantile(0.95) <= averages.shortfall.most <= find_quantile(0.99)
     assert averages.count_width > 0
     # An item that a short list lacks counts as one of the last rank.
     lost = sum(
@@ -220,7 +232,9 @@ def test_a_plan_names_the_partition_selection_and_the_command_of_the_release():
     plan = discreet.plan(curve, 3, goal="recall", probability="0.9", epsilon=1)
     assert plan.discovery == terms.plan(3, plan.epsilon)
     assert plan.discovery.epsilon == Fraction(1, 8)
-    assert plan.shortfall is None
+    assert plan.shortfall.median <= plan.shortfall.most <= 1500
+    assert f"The true shortfall at this epsilon: {plan.shortfall.describe(' people')}." in plan.recommendation
+    assert f"The true shortfall of {plan.best} at epsilon = 1: " in str(plan)
     assert plan.discovery.describe_people() in plan.recommendation
     assert "Of it, 0.125 finds the items." in plan.recommendation
     assert plan.command.startswith(

@@ -352,12 +352,81 @@ def test_composed_with_others_and_as_zcdp():
     assert zcdp.map(1) == pytest.approx(0.5**2 / 2)
 
 
+# A shortfall
+
+
+@pytest.mark.parametrize("kind", ["i32", "i64", "u32", "u64", "usize"])
+@pytest.mark.parametrize("negate", [False, True])
+def test_the_shortfall_is_that_of_the_released_positions(kind, negate):
+    scores = [7, 900, 40, 41, 900, 12]
+    sign = -1 if negate else 1
+    for mechanism in MECHANISMS:
+        select = make_top_k(*space(kind, 6), k=2, epsilon="1/50", mechanism=mechanism, negate=negate, shortfall=CERTAIN)
+        positions, shortfall = select(scores)
+        left_out = max(sign * score for place, score in enumerate(scores) if place not in positions)
+        assert shortfall.value == shortfall.upper == left_out - min(sign * scores[place] for place in positions)
+        assert shortfall.epsilon == CERTAIN
+
+
+@pytest.mark.parametrize("monotonic", [False, True])
+def test_the_map_with_a_shortfall(monotonic):
+    domain, largest = space(monotonic=monotonic)
+    chosen = {"k": 2, "epsilon": "0.25", "shortfall": "0.125"}
+    assert [make_top_k(domain, largest, **chosen).map(d_in) for d_in in (0, 1, 2, 10)] == [0, 0.375, 0.75, 3.75]
+    within = make_top_k(domain, largest, k=2, epsilon=1, shortfall="auto")
+    assert [within.map(1), within([9, 1, 5])[1].epsilon] == [1, Fraction(1, 10)]
+    chain = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
+    counts = dp.t.make_count_by_categories(*chain, ["a", "b", "c"], null_category=False)
+    seen = dp.t.make_user_transformation(
+        counts.output_domain, counts.output_metric, *space("i32"), lambda x: x, lambda d_in: d_in
+    )
+    then = counts >> seen >> then_top_k(**chosen)
+    assert then.map(3) == 1.125
+    assert len(then(["a", "b", "a"])) == 2
+
+
+def test_the_map_with_a_shortfall_rounds_the_distance_of_the_selection_alone():
+    whole, by_halves = space("i64")[0], dp.linf_distance(T=float)
+    select = make_top_k(whole, by_halves, k=1, epsilon=1, mechanism=discreet.Canonical(ceil=True), shortfall="1/2")
+    assert [select.map(d_in) for d_in in (0.5, 1.0, 1.5)] == [1.25, 1.5, 2.75]
+    total = make_top_k(
+        space()[0], dp.l1_distance(T=int), k=1, epsilon=1, mechanism=discreet.Histogram(), shortfall="1/2"
+    )
+    assert [total.map(d_in) for d_in in (1, 2)] == [1.5, 3]
+
+
+@pytest.mark.usefixtures("seeded")
+@pytest.mark.parametrize("monotonic", [False, True])
+def test_the_noise_of_a_shortfall_costs_what_the_map_says(monotonic):
+    """P(n) is proportional to exp(-rate |n|); one score more or less moves the lead by one, or by two both ways."""
+    rate = Fraction(1) if monotonic else Fraction(1, 2)
+    select = make_top_k(*space(monotonic=monotonic), k=1, epsilon=CERTAIN, shortfall=1)
+    right, wrong = (
+        {n: (1 - math.exp(-r)) / (1 + math.exp(-r)) * math.exp(-r * abs(n)) for n in range(-60, 61)}
+        for r in (rate, 2 * rate)
+    )
+    n = draws.enough(right, wrong)
+    seen = Counter(int(select([40, 0, 15])[1].value) + 25 for _ in range(n))
+    assert draws.fits(seen, right)
+    assert not draws.fits(seen, wrong)
+
+
+def test_a_shortfall_of_no_position_is_none():
+    sure = make_top_k(*space(size=8), k=4, epsilon="1/1000", mechanism=discreet.Core(otherwise=None), shortfall=1)
+    released = [sure([5] * 8) for _ in range(20)]
+    assert {shortfall is None for positions, shortfall in released if not positions} <= {True}
+    assert any(not positions for positions, _ in released)
+
+
 # What is refused
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
+        ({"shortfall": 0}, "shortfall must be above zero, not 0"),
+        ({"shortfall": 1, "k": 3}, "shortfall must be left out where k is the number of items, 3"),
+        ({"shortfall": 1, "input_domain": "floats"}, "scores must be of a type of whole numbers for a shortfall"),
         ({"k": 0}, "k must be a whole number from 1 to 3, the number of items, not 0"),
         ({"k": 4}, "k must be a whole number from 1 to 3, the number of items, not 4"),
         ({"k": 1.0}, "k must be a whole number from 1 to 3, the number of items, not 1.0"),
@@ -385,6 +454,7 @@ def test_what_is_refused(wrong, message):
         "words": dp.vector_domain(dp.atom_domain(T=str), size=3),
         "own": dp.vector_domain(dp.user_domain("own", lambda _: True), size=3),
         "L1": dp.l1_distance(T=int),
+        "floats": space(float)[0],
     }
     domain, metric = space()
     arguments = {"input_domain": domain, "input_metric": metric, "k": 2, "epsilon": 1}

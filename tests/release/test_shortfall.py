@@ -20,6 +20,7 @@ from discreet.release.formats import format_csv
 from discreet.release.request import Randomness, make_request
 from discreet.release.shortfall import AUTO_SHARE, find_lead, make_shortfall_mechanism, shortfall_steps
 from discreet.sources.scores import as_source
+from engines import ENGINES, on
 
 FILMS = {"dune": 912, "alien": 877, "heat": 410, "solaris": 388, "stalker": 71}
 CERTAIN = 10_000
@@ -120,21 +121,13 @@ def test_the_lead_of_sums_is_in_steps_of_the_resolution():
         assert "scores more than" in str(release)
 
 
-@pytest.mark.parametrize("engine", ["duckdb", "sqlite"])
-def test_the_lead_of_events_is_that_of_their_users(engine, tmp_path):
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_lead_of_events_is_that_of_their_users(engine, tmp_path, request):
     rng = random.Random(2)
     rows = sorted({(rng.randrange(80), rng.choice("aaabbbccddefgh")) for _ in range(400)})
-    frame = pd.DataFrame(rows, columns=["who", "what"])
-    if engine == "sqlite":
-        import sqlite3
-
-        with sqlite3.connect(tmp_path / "events.db") as base:
-            frame.to_sql("loans", base, index=False)
-        source = discreet.events(
-            f"sqlite://{tmp_path}/events.db", name="loans", user="who", item="what", domain=list("abcdefghijk")
-        )
-    else:
-        source = discreet.events(frame, user="who", item="what", domain=list("abcdefghijk"))
+    who, what = zip(*rows, strict=True)
+    table = on(engine, pa.table({"who": who, "what": what}), tmp_path, request)
+    source = discreet.events(**table, user="who", item="what", domain=list("abcdefghijk"))
     release = discreet.top_k(source, k=3, epsilon="1/10", shortfall=CERTAIN)
     users = {item: sum(each == item for _, each in rows) for item in "abcdefghijk"}
     assert release.shortfall.value == lead(users, set(release.items))

@@ -120,7 +120,14 @@ def _list_people(curve: Sketch) -> tuple[Ranks, Ranks, Ranks]:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class PreparedFound:
-    """A mechanism among found items, on the curve of a sketch."""
+    """A mechanism among found items, on the curve of a sketch.
+
+    Attributes
+    ----------
+    fills
+        True if a draw has k ranks, of which the last ranks stand for items that the list lacks; False if it has the
+        ranks of the released items alone.
+    """
 
     mechanism: AmongFound
     tally: Tally
@@ -128,12 +135,13 @@ class PreparedFound:
     epsilon: Fraction
     sensitivity: Sensitivity
     found: PartitionSelection
+    fills: bool = True
 
     def select(self, entropy: Entropy) -> Selection:
         return Selection(self.draw(entropy))
 
     def draw(self, entropy: Entropy) -> Ranks:
-        """Draw the ranks of a release on the whole curve; the last ranks stand for the items that it lacks."""
+        """Draw the ranks of a release on the whole curve."""
         firsts, sums, items = self.mechanism.list_sums(self.found)
         kept = self.found.sample_kept(entropy, sums, items)
         runs = np.flatnonzero(kept)
@@ -153,8 +161,13 @@ class PreparedFound:
             firsts[runs[run]] + entropy.subset(int(count), int(items[runs[run]]) - 1)
             for run, count in zip(*(each.tolist() for each in np.unique(at, return_counts=True)), strict=True)
         ]
-        missing = np.arange(self.tally.d - (self.k - len(chosen)), self.tally.d)
+        missing = np.arange(self.tally.d - (self.k - len(chosen)) * self.fills, self.tally.d)
         return np.concatenate([*drawn, missing])
+
+
+def as_released(prepared: Any) -> Any:
+    """Return a prepared mechanism whose draws are lists as they are released: short where few items are found."""
+    return replace(prepared, fills=False) if isinstance(prepared, PreparedFound) else prepared
 
 
 def among_found(request: Request) -> Request:

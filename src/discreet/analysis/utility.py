@@ -15,7 +15,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from discreet.analysis.canonical_odds import cells_of
-from discreet.analysis.found import AmongFound, among_found, check_listed
+from discreet.analysis.found import among_found, as_released, check_listed
 from discreet.analysis.goals import (
     GOALS,
     Hits,
@@ -280,9 +280,6 @@ def _expect(request: Request, read: Callable[[], Tally], apart: Fraction, sure: 
         return Expected(recall, below, cells.error, off, count_width=wide, shortfall=shortfall)
     drawn = _sample_averages(tally, request, right, apart, sure)
     computed = compute_shortfall(request.guarantee.mechanism, request.prepare(tally), tally)
-    if isinstance(request.guarantee.mechanism, AmongFound):
-        # A list that lacks items has no shortfall by the last ranks, which stand for them.
-        drawn = replace(drawn, shortfall=None)
     if computed is not None:
         drawn = replace(drawn, shortfall=computed)
     if form is not Form.UNKNOWN:
@@ -302,11 +299,13 @@ def _sample_averages(tally: Tally, request: Request, right: int, width: Fraction
     # Two averages, or four for an ordered release, each with two sides, and two quantiles with one side.
     off, alpha = float(width) / 2.0, float(1 - sure) / (10.0 if ordered else 6.0)
     draws, entropy = max(draws_needed(off, alpha), count_draws_for_shortfall(alpha)), as_entropy(None)
-    prepared = request.prepare(tally)
-    ranks = np.array([prepared.draw(entropy) for _ in range(draws)])
+    prepared = as_released(request.prepare(tally))
+    lists = [prepared.draw(entropy) for _ in range(draws)]
+    # The last ranks stand for the items that a short list lacks, which have no part in its shortfall.
+    ranks = np.array([np.append(each, np.arange(tally.d - k + len(each), tally.d)) for each in lists])
     recall = float((ranks < right).mean())
     below = float(tally.gaps(np.full(draws, k - 1), ranks.max(axis=1), Fraction(1)).mean())
-    shortfall = find_shortfall_of_draws(tally, ranks, alpha, sure)
+    shortfall = find_shortfall_of_draws(tally, lists, alpha, sure)
     found = Expected(recall, below, off, off * _largest_gap(tally, k), sure, shortfall=shortfall)
     if not ordered:
         return found

@@ -18,6 +18,7 @@ from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraErr
 from discreet.exact.ball import float_above
 from discreet.mechanisms.base import Mechanism
 from discreet.privacy import Number, Sensitivity, positive
+from discreet.release.release import Shortfall
 from discreet.release.request import make_request
 from discreet.release.topk import top_k
 from discreet.sources.arrays.array import ArraySource
@@ -44,6 +45,7 @@ def make_top_k(
     epsilon: Number,
     mechanism: Mechanism | None = None,
     negate: bool = False,
+    shortfall: Number | None = None,
 ) -> Measurement:
     """Return an OpenDP Measurement that releases the positions of the k highest scores of a vector.
 
@@ -66,12 +68,17 @@ def make_top_k(
         The mechanism; `Canonical()` by default.
     negate
         Release the k lowest scores instead, as in OpenDP's `make_noisy_top_k`.
+    shortfall
+        Release a bound on the shortfall too, as in `top_k`, for this epsilon at distance 1 in addition; "auto" takes a
+        tenth of epsilon itself. Scores must be whole numbers, and k below the size. At distance x it costs x times as
+        much with every mechanism.
 
     Returns
     -------
     Measurement
         A function that returns a list of positions: best first if the mechanism releases an order, otherwise ascending,
-        which is independent of the scores.
+        which is independent of the scores. With `shortfall` it returns a pair of that list and a `Shortfall`, or None
+        if no position is released.
 
     Examples
     --------
@@ -83,6 +90,12 @@ def make_top_k(
     [1, 3]
     >>> select.map(2)
     200.0
+    >>> judged = make_top_k(*space, k=2, epsilon=100, shortfall=50)
+    >>> positions, shortfall = judged([5, 90, 1, 80])
+    >>> shortfall.value
+    -75
+    >>> judged.map(2)
+    300.0
     """
     dp = _opendp()
     if not isinstance(input_domain, dp.VectorDomain):
@@ -117,12 +130,15 @@ def make_top_k(
         sensitivity = Sensitivity(down=0 if is_monotonic else 1, up=1)
     if not isinstance(negate, bool):
         raise InvalidTypeError(f"negate must be True or False, not {quote(negate)}")
-    # The guarantee depends on the number of items alone; these zeros take no memory.
-    zeros = ArraySource(np.broadcast_to(np.int64(0), size))
-    guarantee = make_request(zeros, k, epsilon, mechanism=mechanism, sensitivity=sensitivity).guarantee
+    # The guarantee depends on the number and the type of the scores alone; these zeros take no memory.
+    zeros = np.broadcast_to(_KINDS[kind](0), size)
+    source = ArraySource(zeros, grid=None if zeros.dtype.kind == "f" else Fraction(1))
+    guarantee = make_request(
+        source, k, epsilon, mechanism=mechanism, sensitivity=sensitivity, shortfall=shortfall
+    ).guarantee
     chosen, budget = guarantee.mechanism, positive(epsilon, "epsilon")
 
-    def function(scores: list[Any]) -> list[int]:
+    def function(scores: list[Any]) -> list[int] | tuple[list[int], Shortfall | None]:
         if len(scores) != size:
             # The L-infinity distance is defined for vectors of one length, so the length distinguishes no neighbours.
             raise InvalidValueError(f"scores must be a vector of {size}, the size of input_domain, not {len(scores)}")
@@ -133,8 +149,9 @@ def make_top_k(
         elif negate:
             # ~x = -1 - x, or 2^64 - 1 - x unsigned: distances stay, and a selection depends on distances alone.
             values = ~values
-        release = top_k(values, int(k), budget, mechanism=chosen, sensitivity=sensitivity)
-        return release.items if release.order is None else release.order
+        release = top_k(values, int(k), budget, mechanism=chosen, sensitivity=sensitivity, shortfall=shortfall)
+        positions: list[int] = release.items if release.order is None else release.order
+        return positions if shortfall is None else (positions, release.shortfall)
 
     def privacy_map(d_in: float) -> float:
         if not d_in >= 0:
@@ -144,15 +161,22 @@ def make_top_k(
         if d_in == math.inf:
             return math.inf
         distance = Fraction(d_in)
-        return float_above(guarantee.epsilon * (distance if chosen.is_linear else math.ceil(distance)))
+        selection = guarantee.selection_epsilon * (distance if chosen.is_linear else math.ceil(distance))
+        # The lead moves by at most x times its sensitivity, which is a whole number of steps.
+        return float_above(selection + guarantee.shortfall_epsilon * distance)
 
+    output = "Vec<usize>" if shortfall is None else "ExtrinsicObject"
     return dp.m.make_user_measurement(  # type: ignore[no-any-return]  # it is not typed
-        input_domain, input_metric, dp.max_divergence(), function, privacy_map, TO="Vec<usize>"
+        input_domain, input_metric, dp.max_divergence(), function, privacy_map, TO=output
     )
 
 
 def then_top_k(
-    k: int, epsilon: Number, mechanism: Mechanism | None = None, negate: bool = False
+    k: int,
+    epsilon: Number,
+    mechanism: Mechanism | None = None,
+    negate: bool = False,
+    shortfall: Number | None = None,
 ) -> _PartialConstructor:
     """Apply `make_top_k` to the output of a transformation, as in `transformation >> then_top_k(k=3, epsilon=1)`.
 
@@ -167,7 +191,9 @@ def then_top_k(
     [1]
     """
     return _opendp()._PartialConstructor(  # type: ignore[no-any-return]  # it is not typed
-        lambda input_domain, input_metric: make_top_k(input_domain, input_metric, k, epsilon, mechanism, negate)
+        lambda input_domain, input_metric: make_top_k(
+            input_domain, input_metric, k, epsilon, mechanism, negate, shortfall
+        )
     )
 
 

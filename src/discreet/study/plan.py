@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from discreet.analysis.compare import Choice, Comparison, ItemBound, compare, compare_bounds, find_least
-from discreet.analysis.found import AmongFound
+from discreet.analysis.found import AmongFound, as_released
 from discreet.analysis.goals import GOALS, Hits, check_goal, goals, name_goal
 from discreet.analysis.meters import Shares
 from discreet.analysis.search import Aim, Case, Scores, Search, find_number_below, hardest_case
@@ -192,19 +192,20 @@ class Plan:
         """The true shortfall to expect of the recommended release: its median, and its bound in 19 of 20 releases.
 
         It is computed for canonical with Gumbel noise, and up to k = 10 for mechanisms that add noise to each score;
-        otherwise it is bounded by draws. For scores by group it is that of the group that needs the most epsilon. It is
-        None for a sketch under partition selection.
+        otherwise it is bounded by draws. For scores by group it is that of the group that needs the most epsilon. For a
+        sketch under partition selection it is about lists with items, which may be short; None if too many have none.
         """
         return self._expect_shortfall(self.epsilon)
 
     def _expect_shortfall(self, epsilon: Fraction) -> ShortfallQuantiles | None:
         """Return the shortfall to expect of the best mechanism at an epsilon."""
-        case, mechanism = self._best_case, self.best.mechanism
-        if self.discovery is not None:
+        case, mechanism = self._best_case, self._best_case.request.guarantee.mechanism
+        if isinstance(mechanism, AmongFound) and not mechanism.find_top(case.request.k, epsilon)[1]:
             return None
         terms = case.request.k, epsilon / self.groups_per_user, case.request.guarantee.sensitivity
         standings = None if case.truth is None else case.truth.standings
-        return find_shortfall(mechanism, mechanism.prepare(case.tally, *terms), case.judged_by, standings)
+        prepared = as_released(mechanism.prepare(case.tally, *terms))
+        return find_shortfall(mechanism, prepared, case.judged_by, standings)
 
     def _describe_shortfall(self, shortfall: ShortfallQuantiles) -> str:
         people = " person" if shortfall.most == 1 else " people"

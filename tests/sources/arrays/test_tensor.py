@@ -68,6 +68,27 @@ def test_the_same_bits_release_the_same_items(mechanism, kind):
         assert releases[0] == releases[1] or (kind == "int64" and "ceil" in repr(mechanism))
 
 
+@pytest.mark.parametrize("mechanism", [*MECHANISMS, discreet.Histogram()], ids=repr)
+@pytest.mark.parametrize("epsilon", ["1/100", "4"])
+def test_the_same_bits_release_the_same_shortfall(mechanism, epsilon):
+    """At the smaller epsilon the lead is that of a list of noise; ties are drawn before the lead is read."""
+    scores = np.random.default_rng(2).permutation(5 * np.arange(400) // 3)
+    limit = discreet.Sensitivity(down=0, up=1, items=3)
+    for seed in range(5):
+        on_device, handed, array = (
+            discreet.top_k(
+                source, 20, epsilon, mechanism=mechanism, sensitivity=limit, shortfall="1/2",
+                rng=Entropy(random.Random(seed)),
+            )
+            for source in (TensorSource(torch.from_numpy(scores)), torch.from_numpy(scores), scores)
+        )  # fmt: skip
+        assert array.shortfall is not None
+        assert handed == array
+        assert on_device == handed or "ceil" in repr(mechanism)
+    with pytest.raises(Error, match="whole numbers for a shortfall"):
+        discreet.top_k(torch.from_numpy(scores).double(), 20, epsilon, sensitivity=limit, shortfall="1/2")
+
+
 @pytest.mark.parametrize("kind", ["int64", "float32"])
 def test_the_same_bits_release_the_same_values(kind):
     scores = np.random.default_rng(2).permutation(5 * np.arange(400)).astype(kind)
