@@ -286,10 +286,9 @@ class Snapshot:
         ranked = np.argsort(-self.totals, kind="stable")[kept[0]]
         return [FoundItems(ranked.tolist(), self.table.people[ranked].tolist())]
 
-    def count_firsts(self) -> tuple[int, int, int]:
-        """Return the numbers for the choice of a method."""
-        firsts, counts = self.table.firsts, self.table.counts
-        return int(firsts.sum()), int(firsts.max()), max(0, int((counts - 2 * firsts).max()))
+    def count_hidden(self) -> int:
+        """Return the number for the choice of a method."""
+        return max(0, int((self.table.counts - 3 * self.table.firsts).max()))
 
     def take_firsts(self) -> Snapshot:
         """Return the snapshot in which one item of each person counts."""

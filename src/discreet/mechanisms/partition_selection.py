@@ -88,13 +88,13 @@ class PartitionSelection(ABC):
         """The method that is used instead if `prefers_alternative`; None if there is no choice."""
         return None
 
-    def prefers_alternative(self, users: int, largest: int, hidden: int, noise: Callable[[Fraction], int]) -> bool:
+    def prefers_alternative(self, hidden: int, noise: Callable[[Fraction], int]) -> bool:
         """Return True if the choice is for the alternative.
 
         Parameters
         ----------
-        users, largest, hidden
-            The numbers that `UnlistedSnapshot.count_firsts` returns.
+        hidden
+            The number that `UnlistedSnapshot.count_hidden` returns.
         noise
             Draws n with probability proportional to exp(-rate |n|) for a given rate.
         """

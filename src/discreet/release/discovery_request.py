@@ -210,7 +210,7 @@ def find_items(
     """
     other, noise = discovery.alternative, randomness.noise
     assert noise is not None, "a release has noise to draw"
-    if other is not None and discovery.prefers_alternative(*snapshot.count_firsts(), noise):
+    if other is not None and discovery.prefers_alternative(snapshot.count_hidden(), noise):
         firsts = snapshot.take_firsts()
         ((users, items),) = firsts.runs()
         if not len(users):
