@@ -355,7 +355,8 @@ def release_ours(table: Table, k: int, epsilon: str, method: str, bits: random.R
     """Release as `top_k` does: items are found by counts or weights, and selected by all of their people."""
     found = plan_ours(method, table.limit, k, epsilon)
     snapshot = Snapshot(table, table.counts if method == "laplace" else table.weights)
-    kept = np.array(find_items(snapshot, found, k, Randomness.of(bits))[0].items, np.int64)
+    (kept_items,), _ = find_items(snapshot, found, k, Randomness.of(bits))
+    kept = np.array(kept_items.items, np.int64)
     if len(kept) <= k:
         return kept
     rest = discreet.privacy.positive(epsilon, "epsilon") - found.epsilon

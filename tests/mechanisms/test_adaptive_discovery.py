@@ -179,7 +179,7 @@ def test_users_of_one_item_need_fewer_people():
         release = discreet.top_k(source, k=9, epsilon=5)
         assert set(release.items) <= set(NAMES) - {"hunter2"}
         assert release.order is None
-    assert discreet.Release.from_json(release.to_json()) == release
+    assert release.chosen == "one-item"
     text = release.statement()
     assert "hides few people of any item" in text
     assert "largest noisy numbers" in release.registry()["deployment"]["implementation"]["mechanisms"]
@@ -195,6 +195,41 @@ def test_both_methods_release_what_they_find(sign, table, items):
     # Noise that outweighs all users decides.
     made = request.draw(replace(Randomness.of(random.Random(3)), noise=lambda _: -sign * 10**9))
     assert made.items == items
+    assert made.chosen == ("one-item" if sign > 0 else "gaussian")
+
+
+def test_a_release_tells_its_method():
+    made = [make_release(sign) for sign in (1, -1)]
+    texts = [
+        ("by a noisy number that loses few", "The threshold is 20.", "Von jeder Person zählte ein Eintrag"),
+        ("Items of each person counted by weights", "it takes about", "Die Einträge jeder Person zählten"),
+    ]
+    for release, (begins, threshold, german) in zip(made, texts, strict=True):
+        assert release.chosen in release.to_json()
+        assert discreet.Release.from_json(release.to_json()) == release
+        assert release.title().startswith(f"{release.k} item")
+        for text in (str(release), release.statement(), release._repr_html_()):
+            assert begins in text
+            assert threshold in text
+            assert "is taken instead" not in text
+        assert german in release.statement(language="de")
+    old = made[0].to_dict()
+    del old["chosen"]
+    # A file that does not tell the method has what holds for both.
+    assert "is taken instead" in str(discreet.Release.from_dict(old))
+    for wrong in ("core", "laplace", 1):
+        with pytest.raises(discreet.Error, match="data must be a release"):
+            discreet.Release.from_dict({**old, "chosen": wrong})
+    other = discreet.top_k(open_logs(domain=discreet.discovered("1e-8", 100)), k=5, epsilon=1)
+    assert other.chosen is None
+    with pytest.raises(discreet.Error, match="data must be a release"):
+        discreet.Release.from_dict({**other.to_dict(), "chosen": "gaussian"})
+
+
+def make_release(sign, table=LOGS):
+    """A release by one item of each user, or with -1 by weights."""
+    request = make_discovery_request(open_logs(table), 5, 1)
+    return request.draw(replace(Randomness.of(random.Random(3)), noise=lambda _: -sign * 10**9))
 
 
 def test_where_there_is_no_choice():

@@ -1,9 +1,10 @@
 """Verify the private choice between two methods of partition selection, and the one for one item of each user.
 
-The releases of neighbouring tables are compared as mixtures: with the probability of the choice, the noisy numbers of
-users from the threshold on, of which a release is a function, and otherwise a release by weights. The numbers that the
-choice is made by, and of users by first items, must be those of the definition, and so must be rates and thresholds. A
-release is made by the code of `top_k` with every order of the noisy numbers, reaching the threshold or not.
+A release tells the choice and its list, and the laws of both together are compared for neighbouring tables. With the
+probability of the choice it has the noisy numbers of users from the threshold on, of which its list is a function, and
+otherwise a list by weights. The number that the choice is made by, and those of users by first items, must be those of
+the definition, and so must be rates and thresholds. A release is made by the code of `top_k` with every order of the
+noisy numbers, reaching the threshold or not, and must tell its method.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from discreet.privacy import ADJACENCIES
 from discreet.release.discovery_request import DiscoveryRequest, make_discovery_request
 from discreet.release.release import Release
 from discreet.release.request import Randomness
-from discreet.sources.discovered import AUTO, FoundItems
+from discreet.sources.discovered import AUTO, GAUSSIAN, FoundItems
 
 TERMS = (2, Fraction(2), Fraction(1, 10**3)), (3, Fraction(1, 2), Fraction(1, 10**6))
 """The items of a user that count, and the epsilon and delta of a release."""
@@ -191,6 +192,9 @@ class ChoiceTables(WeightedTables):
                 is_chosen = discovery.prefers_alternative(hidden, {discovery.choice_rate: noise}.__getitem__)
                 if is_chosen != (noise < lead):
                     fail("choice", f"first items are taken: {is_chosen}, with noise {noise} and {hidden} users hidden")
+        methods = {seen[1] for pair in pairs for table in pair for seen in weighted.law(table.touched)}
+        if methods != {GAUSSIAN}:
+            fail("told", f"{methods} are told to be the methods of releases by weights")
         terms = {
             "rate": (discovery.alternative.rate, self.rate),
             "threshold": (discovery.alternative.threshold, self.threshold),
@@ -284,6 +288,8 @@ def check_release(request: DiscoveryRequest, source: HeldItems, numbers: Sequenc
         right = sorted(items[rank] for rank in order[:reached])
         if released.items != right or released.order is not None:
             return [Failure("release", f"{released.items} is released of {numbers}, by definition {right}")]
+        if released.chosen != "one-item":
+            return [Failure("told", f"{released.chosen} is told to be the method of first items")]
     return []
 
 

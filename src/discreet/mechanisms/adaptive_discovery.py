@@ -70,6 +70,8 @@ class SingleItems:
     delta: Fraction
     adjacency: str = "add-remove"
 
+    method: ClassVar[str] = "one-item"
+
     @property
     def rate(self) -> Fraction:
         """The rate of the noise: its density at z is in proportion to exp(-rate |z|)."""
@@ -181,10 +183,18 @@ class AdaptiveDiscovery(WeightedDiscovery):
         return {**super().to_dict(), "budget": str(self.budget), "choice": choice}
 
     def describe_threshold(self, language: Language = ENGLISH) -> str:
+        return f"{super().describe_threshold(language)} {self._describe_alternative('found.single', language)}"
+
+    def describe_release(self, chosen: str | None, language: Language = ENGLISH) -> str:
+        if chosen == self.alternative.method:
+            return self._describe_alternative("found.single_chosen", language)
+        if chosen is None:
+            return self.describe_threshold(language)
+        return f"{language.text('found.weights_chosen')} {super().describe_threshold(language)}"
+
+    def _describe_alternative(self, name: str, language: Language) -> str:
         few, many = (find_people_needed(self.alternative.keep_probability, each) for each in (HARDLY, 1 - HARDLY))
-        threshold = self.alternative.threshold
-        single = language.text("found.single", threshold=threshold, few=about(few), many=about(many))
-        return f"{super().describe_threshold(language)} {single}"
+        return language.text(name, threshold=self.alternative.threshold, few=about(few), many=about(many))
 
     def describe_people(self) -> str:
         few, half, many = (f"{people:,}" for people in self.alternative.list_people())

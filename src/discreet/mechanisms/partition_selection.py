@@ -171,6 +171,10 @@ class PartitionSelection(ABC):
     def describe_threshold(self, language: Language = ENGLISH) -> str:
         """Return a sentence or two on the meaning of the threshold for an item."""
 
+    def describe_release(self, chosen: str | None, language: Language = ENGLISH) -> str:
+        """Return what the threshold meant for the items of a release, by the method that `Release.chosen` names."""
+        return self.describe_threshold(language)
+
     def describe_people(self) -> str:
         """Return a sentence on the number of people that an item needs to be found with each of CHANCES."""
         few, half, many = (f"{people:,}" for people in self.list_people(1))
