@@ -4,10 +4,11 @@
     python examples/discovery_compared.py pictures   and draws pictures/discovery-compared.svg
     python tools/appendix.py discovery               writes them all into the pages
 
-Events are made up by seven laws. All methods have the same epsilon and delta. Every method but the default of
-`discreet` gets the bound l on the items of a person that suits it best, unknown without looking at the data. OpenDP's
-`make_laplace_threshold` is the library itself where it is installed, and `discreet` makes its own draws. The others are
-their formulas in plain floats. `discovery_split.py` fits the part of epsilon for discovery on the same laws.
+Events are made up by eight laws. All methods have the same epsilon and delta. `discreet` has its default bound l = 100
+on the items of a person. Every other method, and Laplace noise, gets the bound l that suits it best, unknown
+without looking at the data. OpenDP's `make_laplace_threshold` is the library itself where it is installed, and
+`discreet` makes its own draws. The others are their formulas in plain floats. `discovery_split.py` fits the part of
+epsilon for discovery on seven of the laws and two with groups.
 
 All draws but OpenDP's have a seed. It takes a few minutes on two cores.
 """
@@ -71,12 +72,15 @@ class Law:
         The number of groups; each touch is in one of them, by chance.
     has_tastes
         True if people of 30 items or more prefer other items than the rest.
+    has_hit
+        True if all people of one item have the same one.
     """
 
     sizes: Callable[[np.random.Generator, int], np.ndarray]
     fame: np.ndarray
     groups: int = 1
     has_tastes: bool = False
+    has_hit: bool = False
 
 
 def draw_power(most: int, exponent: float) -> Callable[[np.random.Generator, int], np.ndarray]:
@@ -93,6 +97,11 @@ def draw_lognormal(rng: np.random.Generator, people: int) -> np.ndarray:
 def draw_two_kinds(rng: np.random.Generator, people: int) -> np.ndarray:
     """Draw 30 to 199 items for three people in ten, and 1 to 4 for the others."""
     return np.where(rng.random(people) < 0.3, rng.integers(30, 200, people), rng.integers(1, 5, people))
+
+
+def draw_one_or_many(rng: np.random.Generator, people: int) -> np.ndarray:
+    """Draw 30 items for one person in five, and one for the others."""
+    return np.where(rng.random(people) < 0.2, 30, 1)
 
 
 def zipf(exponent: float, shift: float = 0.0) -> np.ndarray:
@@ -117,7 +126,10 @@ OTHERS = {
 }
 """The laws on which it was checked."""
 
-LAWS = FITTED | OTHERS
+HIT = {"one hit": Law(draw_one_or_many, zipf(0.8, 60)[:300], has_hit=True)}
+"""A law whose first items mislead: one person in five has 30 of 300 items, and the others have the most popular one."""
+
+LAWS = FITTED | OTHERS | HIT
 COMPARED = [name for name, law in LAWS.items() if law.groups == 1]
 """The laws without groups, on which the methods are compared."""
 
@@ -165,6 +177,8 @@ def make_events(name: str, people: int, seed: int = 18) -> Events:
         other = np.arange(ITEMS)
         other[:2000] = rng.permutation(2000)
         item = np.where((wanted >= 30)[person], other[item], item)
+    if law.has_hit:
+        item = np.where((wanted == 1)[person], 0, item)
     first = np.sort(np.unique(person * ITEMS + item, return_index=True)[1])
     person, item = person[first], item[first]
     counts = number_within(person) < wanted[person]
@@ -286,10 +300,9 @@ class Snapshot:
         ranked = np.argsort(-self.totals, kind="stable")[kept[0]]
         return [FoundItems(ranked.tolist(), self.table.people[ranked].tolist())]
 
-    def count_firsts(self) -> tuple[int, int, int]:
-        """Return the numbers for the choice of a method."""
-        firsts, counts = self.table.firsts, self.table.counts
-        return int(firsts.sum()), int(firsts.max()), max(0, int((counts - 2 * firsts).max()))
+    def count_hidden(self) -> int:
+        """Return the number for the choice of a method."""
+        return max(0, int((self.table.counts - 3 * self.table.firsts).max()))
 
     def take_firsts(self) -> Snapshot:
         """Return the snapshot in which one item of each person counts."""
@@ -356,14 +369,17 @@ def release_ours(table: Table, k: int, epsilon: str, method: str, bits: random.R
     """Release as `top_k` does: items are found by counts or weights, and selected by all of their people."""
     found = plan_ours(method, table.limit, k, epsilon)
     snapshot = Snapshot(table, table.counts if method == "laplace" else table.weights)
-    kept = np.array(find_items(snapshot, found, k, Randomness.of(bits))[0].items, np.int64)
+    (kept_items,), _ = find_items(snapshot, found, k, Randomness.of(bits))
+    kept = np.array(kept_items.items, np.int64)
     if len(kept) <= k:
         return kept
     rest = discreet.privacy.positive(epsilon, "epsilon") - found.epsilon
     return kept[discreet.top_k(table.people[kept], k, rest, rng=bits).items]
 
 
-OPENDP, OURS, LAPLACE = "OpenDP", "discreet", "discreet, laplace"
+OPENDP, OURS, LAPLACE, GAUSSIAN = "OpenDP", "discreet", "discreet, laplace", "discreet, gaussian"
+DEFAULTS = {OURS: "auto", GAUSSIAN: "gaussian"}
+"""The methods of `discreet` that have the default bound."""
 RELEASES = {
     OPENDP: release_opendp,
     "Tumult": release_tumult,
@@ -376,7 +392,7 @@ RELEASES = {
 def list_methods() -> list[str]:
     """Return the methods that are here; ours are the last."""
     others = [name for name in RELEASES if name != OPENDP or importlib.util.find_spec("opendp") is not None]
-    return [*others, LAPLACE, OURS]
+    return [*others, LAPLACE, GAUSSIAN, OURS]
 
 
 # The figures.
@@ -385,7 +401,7 @@ def list_methods() -> list[str]:
 def measure_shares(name: str, people: int, seeds: Sequence[int] = SEEDS, draws: int = DRAWS) -> tuple[Shares, Errors]:
     """Return the share of the true top-k that each method releases in the mean, for each k and epsilon.
 
-    Every method but `OURS` has the l that suits it best in the mean of all tables.
+    Every method but `DEFAULTS` has the l that suits it best in the mean of all tables.
     """
     hits: dict[tuple[int, str, str, int], np.ndarray] = defaultdict(lambda: np.zeros(len(seeds)))
     for place, seed in enumerate(seeds):
@@ -397,8 +413,8 @@ def measure_shares(name: str, people: int, seeds: Sequence[int] = SEEDS, draws: 
             for k, epsilon, method, _ in product(SIZES, BUDGETS, list_methods(), range(draws)):
                 if method in RELEASES:
                     released = RELEASES[method](table, k, float(epsilon), rng)
-                elif method == OURS and limit == LIMITS[-1]:
-                    released = release_ours(table, k, epsilon, "auto", bits)
+                elif method in DEFAULTS and limit == LIMITS[-1]:
+                    released = release_ours(table, k, epsilon, DEFAULTS[method], bits)
                 elif method == LAPLACE:
                     released = release_ours(table, k, epsilon, "laplace", bits)
                 else:

@@ -50,7 +50,7 @@ Curves = dict[str, dict[Cell, list[float]]]
 VARIED = {"lognormal, l = 10, delta = 1e-5": ("lognormal", 10, "1e-5")}
 """A check with another bound and delta than those of all others."""
 
-CASES = {name: (name, LIMIT, DELTA) for name in LAWS} | VARIED
+CASES = {name: (name, LIMIT, DELTA) for name in FITTED | OTHERS} | VARIED
 
 
 def grow(constant: int) -> Callable[[int, str, int], float]:

@@ -238,8 +238,8 @@ def test_a_plan_names_the_partition_selection_and_the_command_of_the_release():
     assert plan.discovery.describe_people() in plan.recommendation
     assert "Of it, 0.125 finds the items." in plan.recommendation
     assert plan.command.startswith(
-        "discreet select FILE --user USER --item ITEM --discover --delta 1/1000 --max-items-per-user 2 "
-        "--method gaussian --discovery-epsilon 1/8 --spelling trim -k 3 --epsilon "
+        "discreet select FILE --user USER --item ITEM --discover --delta 0.001 --max-items-per-user 2 "
+        "--method gaussian --discovery-epsilon 0.125 --spelling trim -k 3 --epsilon "
     )
     assert "as if each person had 2 items, and 3 more items the score of rank 5" in plan.comparison.origin
     assert "counting only lists for which the whole top k was found" in plan.comparison.origin

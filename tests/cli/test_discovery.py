@@ -151,6 +151,7 @@ def test_a_plan_says_what_an_item_needs(done, refused):
     assert data["people"]["1/2"] == 411
     assert refused(*asked).startswith("epsilon must be given with discover")
     assert refused(*asked, "scores.csv").startswith("FILE must be left out with discover")
+    assert "from a sketch of such items, leave out discover" in refused(*asked, "scores.csv")
     assert refused("plan", "-k", "2") == "FILE is missing; for example: discreet plan scores.csv -k 10"
     assert refused("plan", "scores.csv", "-k", "2", "--delta", "1e-8").startswith("delta must be left out without")
 
@@ -235,7 +236,7 @@ def test_a_sketch_needs_no_delta_and_a_plan_needs_the_sketch_alone(method, done,
     goal = ("-k", "2", "--goal", "recall", "--probability", "0.9")
     plan = done("plan", "curve.json", *goal)
     assert " finds the items. An item is found with a chance of 5% from " in plan
-    assert f"--discover --delta 1/100000000 --max-items-per-user 3 --method {method} -k 2 --epsilon " in plan
+    assert f"--discover --delta 1e-8 --max-items-per-user 3 --method {method} -k 2 --epsilon " in plan
     assert "as if each person had 3 items, and 1,000,000 more items the score of rank 50" in plan
     assert "counting only lists for which the whole top k was found" in plan
     data = json.loads(done("plan", "curve.json", *goal, "--json"))

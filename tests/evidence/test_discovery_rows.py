@@ -92,15 +92,15 @@ def test_groups_that_each_have_all_of_delta_are_caught():
     assert {failure.check for failure in verdict.failures} == {"delta", "threshold"}
 
 
-CHOICES = {task.tables.adjacency: task for task in choice_tasks()}
+CHOICES = {str(task.tables): task for task in choice_tasks()}
 
 
-@pytest.mark.parametrize("adjacency", CHOICES)
-def test_neighbours_of_a_choice_need_no_more_than_delta(adjacency):
-    verdict = CHOICES[adjacency].examine()
+@pytest.mark.parametrize("name", CHOICES)
+def test_neighbours_of_a_choice_need_no_more_than_delta(name):
+    verdict = CHOICES[name].examine()
     assert verdict.holds, verdict.failures
-    assert 0.25 < verdict.kept < 0.6
-    assert 0.25 < verdict.worst < 0.6
+    assert 0.25 < verdict.kept < 1
+    assert 0.25 < verdict.worst < 1
     assert verdict.pairs >= 98
 
 
@@ -117,7 +117,7 @@ def test_neighbours_of_a_choice_need_no_more_than_delta(adjacency):
 )
 def test_planted_faults_of_a_choice_are_caught(plant, checks):
     with plant():
-        verdict = CHOICES["add-remove"].examine()
+        verdict = CHOICES["choice at epsilon = 2, weights, l = 2, add-remove"].examine()
     assert {failure.check for failure in verdict.failures} == checks
     assert verdict.cells()[-1] == "FAILS"
 

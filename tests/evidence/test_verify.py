@@ -57,7 +57,7 @@ def test_all_of_it_is_at_least_what_was_promised():
     assert [task.mechanism for task in tasks] == all_variants()
     assert len({task.mechanism for task in tasks}) == len(tasks) >= 41
     more = [*count_tasks(), *shortfall_tasks(), *group_tasks(), *value_tasks(), *discovery_tasks(), *choice_tasks()]
-    assert len(planned) - len(tasks) == len(more) == 50
+    assert len(planned) - len(tasks) == len(more) == 52
     pairs = [
         sum(len(list(trial.family.neighbours(scores))) for trial in task.trials for scores in trial.family.scores)
         for task in tasks

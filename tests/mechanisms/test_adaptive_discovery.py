@@ -98,47 +98,53 @@ def tail_at(x):
 def test_the_choice_covers_one_user(adjacency):
     found = AUTO.plan(20, 2, adjacency=adjacency)
     assert isinstance(found, AdaptiveDiscovery)
-    assert found.choice_epsilon == Fraction(2, 50)
+    assert found.choice_epsilon == Fraction(2, 25)
     rng, furthest = random.Random(1), 0
     for _ in range(300):
         # Users as lists of the items that count for them, the first one first.
         users = [make_user(rng) for _ in range(rng.randint(0, 90))]
         fewer = users[1:]
         other = [make_user(rng), *fewer] if adjacency == "swap" else fewer
-        moved = abs(find_lead(found, users) - find_lead(found, other))
-        furthest = max(furthest, moved)
-    # All numbers move at once: of 100 items with one first each, a gets one more, and one less that is not the first.
-    crowd = [[i] for i in range(100)] + [[50, 0]] * 3
-    leaving = [[50, 0]] if adjacency == "swap" else []
-    furthest = max(furthest, abs(find_lead(found, crowd + leaving) - find_lead(found, [*crowd, [0]])))
-    assert found.choice_epsilon / found.choice_rate >= furthest
+        furthest = max(furthest, abs(find_hidden(found, users) - find_hidden(found, other)))
+    # An item has one user more of whom it is the first, and one less of others.
+    crowd = [[1, 0]] * 9
+    furthest = max(furthest, abs(find_hidden(found, [*crowd[1:], [0]]) - find_hidden(found, [*crowd[1:], [2]])))
+    if adjacency == "swap":
+        furthest = max(furthest, abs(find_hidden(found, [*crowd[1:], [0]]) - find_hidden(found, crowd)))
+    assert furthest == (3 if adjacency == "swap" else 2)
+    assert found.choice_epsilon / found.choice_rate == furthest
 
 
 def make_user(rng):
     return rng.sample(range(4), rng.choice([0, 1, 1, 2, 3]))
 
 
-def find_lead(found, users):
+def find_hidden(found, users):
     """The number that decides, without noise."""
     firsts, later = Counter(items[0] for items in users if items), Counter(i for items in users for i in items[1:])
-    numbers = definition.choice_numbers([(firsts[i], later[i]) for i in firsts.keys() | later.keys()])
-    asked = []
-    assert found.prefers_alternative(*numbers, lambda rate: asked.append(rate) or 1 - definition.choice_lead(*numbers))
-    assert not found.prefers_alternative(*numbers, lambda _: -definition.choice_lead(*numbers))
+    hidden = definition.hidden_users([(firsts[i], later[i]) for i in firsts.keys() | later.keys()])
+    lead, asked = definition.choice_lead(hidden, found.choice_epsilon, found.adjacency), []
+    assert found.prefers_alternative(hidden, lambda rate: asked.append(rate) or lead - 1)
+    assert not found.prefers_alternative(hidden, lambda _: lead)
     assert asked == [found.choice_rate]
-    return definition.choice_lead(*numbers)
+    return hidden
 
 
 def test_first_items_are_not_taken_where_they_hide_items():
     """Nine users in ten have one item, and a few have all of 20 others, which are the most frequent ones."""
     found = AUTO.plan(20, 1)
-    one = [[f"a{i % 40}"] for i in range(4600)]
-    for busy in (400, 200, 150, 100):
-        # Each of the 20 items is the first of as many users.
-        users = one + [[f"h{(i + j) % 20}" for j in range(20)] for i in range(busy)]
-        lead = find_lead(found, users)
-        assert (lead < 0) == (busy > 100), (busy, lead)
-    assert find_lead(found, [["a"], ["b"]] * 100 + [["a", "b"], ["b", "a"]] * 50) > 0
+    assert found.margin == 200
+    # All have the same item or one of 40: that makes no difference.
+    for one in ([["a"]] * 4600, [[f"a{i % 40}"] for i in range(4600)]):
+        for busy in (400, 240, 200, 100):
+            # Each of the 20 items is the first of as many users.
+            users = one + [[f"h{(i + j) % 20}" for j in range(20)] for i in range(busy)]
+            hidden = find_hidden(found, users)
+            assert hidden == busy * 17 // 20
+            assert (hidden < found.margin) == (busy < 240), busy
+    # Two of three users of an item may have another first item.
+    assert find_hidden(found, [["a"], ["b"]] * 100 + [["a", "b"], ["b", "a"]] * 50) == 0
+    assert find_hidden(found, [["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"]] * 50) == 0
 
 
 def test_items_of_a_few_busy_users_are_released():
@@ -158,11 +164,11 @@ def test_all_of_epsilon_is_accounted_for():
     assert found.noise_epsilon + found.choice_epsilon + terms.selection_epsilon == 1
     assert found.alternative.epsilon + found.choice_epsilon == 1
     # Three quarters at most, after the choice.
-    assert found.noise_epsilon == Fraction(98, 200) + Fraction(5, 50)
-    assert AUTO.plan(1, 1).noise_epsilon == Fraction(98, 100) * Fraction(3, 4)
+    assert found.noise_epsilon == Fraction(96, 200) + Fraction(5, 50)
+    assert AUTO.plan(1, 1).noise_epsilon == Fraction(96, 100) * Fraction(3, 4)
     weighted = 1 / (2 * found.sigma**2) + discreet.Canonical().zcdp(terms.selection_epsilon, 50)
-    single = Fraction(98, 100) ** 2 / 2
-    assert terms.zcdp == Fraction(1, 50) ** 2 / 2 + max(weighted, single) + Fraction(1, 2)
+    single = Fraction(96, 100) ** 2 / 2
+    assert terms.zcdp == Fraction(1, 25) ** 2 / 2 + max(weighted, single) + Fraction(1, 2)
     events = terms.to_dp_event(without_delta=True).events
     assert [event.noise_parameter for event in events] == [1.0, 1.0]
 
@@ -171,10 +177,9 @@ def test_users_of_one_item_need_fewer_people():
     source = open_logs()
     for _ in range(3):
         release = discreet.top_k(source, k=9, epsilon=5)
-        # Weights take about 10 people at this epsilon; the choice is wrong with a probability below e^-0.7.
         assert set(release.items) <= set(NAMES) - {"hunter2"}
         assert release.order is None
-    assert discreet.Release.from_json(release.to_json()) == release
+    assert release.chosen == "one-item"
     text = release.statement()
     assert "hides few people of any item" in text
     assert "largest noisy numbers" in release.registry()["deployment"]["implementation"]["mechanisms"]
@@ -188,8 +193,43 @@ def test_both_methods_release_what_they_find(sign, table, items):
     epsilon = 1 if sign > 0 or table is BUSY else Fraction(1, 10)
     request = make_discovery_request(open_logs(table), 5, epsilon)
     # Noise that outweighs all users decides.
-    made = request.draw(replace(Randomness.of(random.Random(3)), noise=lambda _: sign * 10**9))
+    made = request.draw(replace(Randomness.of(random.Random(3)), noise=lambda _: -sign * 10**9))
     assert made.items == items
+    assert made.chosen == ("one-item" if sign > 0 else "gaussian")
+
+
+def test_a_release_tells_its_method():
+    made = [make_release(sign) for sign in (1, -1)]
+    texts = [
+        ("by a noisy number that loses few", "The threshold is 20.", "Von jeder Person zählte ein Eintrag"),
+        ("Items of each person counted by weights", "it takes about", "Die Einträge jeder Person zählten"),
+    ]
+    for release, (begins, threshold, german) in zip(made, texts, strict=True):
+        assert release.chosen in release.to_json()
+        assert discreet.Release.from_json(release.to_json()) == release
+        assert release.title().startswith(f"{release.k} item")
+        for text in (str(release), release.statement(), release._repr_html_()):
+            assert begins in text
+            assert threshold in text
+            assert "is taken instead" not in text
+        assert german in release.statement(language="de")
+    old = made[0].to_dict()
+    del old["chosen"]
+    # A file that does not tell the method has what holds for both.
+    assert "is taken instead" in str(discreet.Release.from_dict(old))
+    for wrong in ("core", "laplace", 1):
+        with pytest.raises(discreet.Error, match="data must be a release"):
+            discreet.Release.from_dict({**old, "chosen": wrong})
+    other = discreet.top_k(open_logs(domain=discreet.discovered("1e-8", 100)), k=5, epsilon=1)
+    assert other.chosen is None
+    with pytest.raises(discreet.Error, match="data must be a release"):
+        discreet.Release.from_dict({**other.to_dict(), "chosen": "gaussian"})
+
+
+def make_release(sign, table=LOGS):
+    """A release by one item of each user, or with -1 by weights."""
+    request = make_discovery_request(open_logs(table), 5, 1)
+    return request.draw(replace(Randomness.of(random.Random(3)), noise=lambda _: -sign * 10**9))
 
 
 def test_where_there_is_no_choice():
@@ -216,7 +256,9 @@ def test_a_choice_that_cannot_be_is_not_read():
     changes = [
         {"budget": "2"},
         {"budget": "1/2"},
-        {"choice": {"epsilon": "1/100", "threshold": 19}},
+        {"choice": {"epsilon": "1/25", "threshold": 19}},
+        {"choice": {"epsilon": "-1/25", "threshold": 20}},
+        {"choice": {"epsilon": "7/10", "threshold": 20}},
         {"epsilon": "1/200"},
     ]
     assert discreet.Release.from_dict(written).guarantee.discovery.to_dict() == found
@@ -232,7 +274,7 @@ def test_a_plan_shows_both_methods():
     compared = AUTO.compare(20, 1)
     assert [each for each, mark in compared.choices if mark == "planned"] == [planned]
     assert next(line.split() for line in str(compared).splitlines() if line.split()[0] == "or") == [
-        "or", "0.98", "0", "18", "20", "22",
+        "or", "0.96", "0", "18", "20", "22",
     ]  # fmt: skip
     assert compared.to_list()[0]["people_of_one_item"] == {"1/20": 18, "1/2": 20, "19/20": 22}
 
@@ -243,6 +285,7 @@ def test_users_whose_hashes_collide_count_for_nothing(monkeypatch):
 
     monkeypatch.setattr(UnlistedScoring, "_hash", lambda *_: ibis.literal(7))
     with open_logs(pa.table({"who": [1, 1, 2, 3, 3], "what": ["a", "b", "a", "c", "c"]})).snapshot("") as snapshot:
-        assert snapshot.count_firsts() == (2, 1, 1)
+        # The item b counts for one user, and is the first of none.
+        assert snapshot.count_hidden() == 1
         ((users, items),) = snapshot.take_firsts().runs()
         assert (users.tolist(), items.tolist()) == ([1], [2])

@@ -101,11 +101,14 @@ class GoalOptions:
 
 
 def _check_plan_files(context: typer.Context, files: list[str] | None) -> list[str] | None:
-    """Raise unless FILE is given for a plan of scores, and left out for a plan of finding items."""
+    """Raise unless FILE is given for a plan of scores or from a sketch, and left out for a plan of finding items."""
     if not context.params.get("discover"):
         return check_files(context, files)
     if files:
-        raise InvalidValueError("FILE must be left out with discover: what items need to be found is told by no scores")
+        raise InvalidValueError(
+            "FILE must be left out with discover, which tells how many people an item needs and reads no scores; for a "
+            "plan from a sketch of such items, leave out discover and its options: the sketch has the terms"
+        )
     return files
 
 

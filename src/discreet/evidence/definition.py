@@ -600,20 +600,19 @@ def weighted_keep_chance(weight: int, sigma: float, threshold: int) -> float:
     return gaussian_tail((threshold - weight) / (1024 * sigma)) if weight >= 1 else 0.0
 
 
-def choice_numbers(people: Collection[tuple[int, int]]) -> tuple[int, int, int]:
-    """Return the users of all first items, the most of one item, and the largest excess of others over these."""
-    firsts = [first for first, _ in people]
-    return sum(firsts), max(firsts, default=0), max(0, 0, *(later - first for first, later in people))
-
-
-def choice_lead(users: int, largest: int, hidden: int) -> int:
-    """Return a number above 0 if no item hides as many users as the largest has, or as one in twenty of all."""
-    return 20 * (largest - hidden) if 20 * largest < users else users - 20 * hidden
+def hidden_users(people: Collection[tuple[int, int]]) -> int:
+    """Return the most users for whom an item counts but is not the first, beyond two for each of whom it is."""
+    return max([0, *(later - first - first for first, later in people)])
 
 
 def choice_rate(epsilon: Fraction, adjacency: str) -> Fraction:
-    """Return epsilon over the largest change of `choice_lead`: the excess moves by one user, or under swap by two."""
-    return epsilon / (60 if adjacency == "swap" else 40)
+    """Return epsilon over the largest change of `hidden_users`: by two users, or under swap by three."""
+    return epsilon / (3 if adjacency == "swap" else 2)
+
+
+def choice_lead(hidden: int, epsilon: Fraction, adjacency: str) -> int:
+    """Return the least noise with which first items are not taken: enough for four scales of it."""
+    return math.ceil((12 if adjacency == "swap" else 8) / epsilon) - hidden
 
 
 def value_tail(value: int, users: int, rate: Fraction) -> float:

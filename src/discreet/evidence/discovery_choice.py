@@ -1,9 +1,10 @@
 """Verify the private choice between two methods of partition selection, and the one for one item of each user.
 
-The releases of neighbouring tables are compared as mixtures: with the probability of the choice, the noisy numbers of
-users from the threshold on, of which a release is a function, and otherwise a release by weights. The numbers that the
-choice is made by, and of users by first items, must be those of the definition, and so must be rates and thresholds. A
-release is made by the code of `top_k` with every order of the noisy numbers, reaching the threshold or not.
+A release tells the choice and its list, and the laws of both together are compared for neighbouring tables. With the
+probability of the choice it has the noisy numbers of users from the threshold on, of which its list is a function, and
+otherwise a list by weights. The number that the choice is made by, and those of users by first items, must be those of
+the definition, and so must be rates and thresholds. A release is made by the code of `top_k` with every order of the
+noisy numbers, reaching the threshold or not, and must tell its method.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from discreet.evidence.discovery import (
     needed_delta,
     new_items_mass,
 )
-from discreet.evidence.discovery_tables import KEY, Touched, WeightedTables, format_table, open_events
+from discreet.evidence.discovery_tables import KEY, Person, Touched, WeightedTables, format_table, open_events
 from discreet.evidence.report import Failure, share
 from discreet.exact.arrays import Floats, Ranks
 from discreet.mechanisms.adaptive_discovery import AdaptiveDiscovery
@@ -41,13 +42,13 @@ from discreet.privacy import ADJACENCIES
 from discreet.release.discovery_request import DiscoveryRequest, make_discovery_request
 from discreet.release.release import Release
 from discreet.release.request import Randomness
-from discreet.sources.discovered import AUTO, FoundItems
+from discreet.sources.discovered import AUTO, GAUSSIAN, FoundItems
 
-BUDGET = Fraction(2)
-"""The epsilon of a release."""
+TERMS = (2, Fraction(2), Fraction(1, 10**3)), (3, Fraction(1, 2), Fraction(1, 10**6))
+"""The items of a user that count, and the epsilon and delta of a release."""
 
-_PART = Fraction(1, 50)
-"""The part of it for the choice, by definition."""
+_PART = Fraction(1, 25)
+"""The part of epsilon for the choice, by definition."""
 
 _SIZES = 1, 2
 """The numbers of items of the releases."""
@@ -64,14 +65,9 @@ class ChoiceTable:
     firsts: Firsts
 
     @property
-    def lead(self) -> int:
-        """The number whose sign decides without noise."""
-        return definition.choice_lead(*self.numbers)
-
-    @property
-    def numbers(self) -> tuple[int, int, int]:
-        """The numbers by which it is made."""
-        return definition.choice_numbers(self.firsts.values())
+    def hidden(self) -> int:
+        """The number that decides without noise."""
+        return definition.hidden_users(self.firsts.values())
 
     def __str__(self) -> str:
         return f"{format_table([self.touched])}, {self.firsts}"
@@ -79,22 +75,47 @@ class ChoiceTable:
 
 @dataclass(frozen=True)
 class ChoiceTables(WeightedTables):
-    """Small tables for the choice."""
+    """Small tables for the choice.
+
+    Attributes
+    ----------
+    budget, own_delta
+        The epsilon and the delta of a release.
+    """
+
+    budget: Fraction = Fraction(2)
+    own_delta: Fraction = Fraction(1, 10**3)
 
     method: ClassVar[str] = AUTO
 
     def __str__(self) -> str:
-        return f"choice, {super().__str__()}"
+        return f"choice at epsilon = {self.budget}, {super().__str__()}"
+
+    @property
+    def delta(self) -> Fraction:
+        return self.own_delta
+
+    @property
+    def method_epsilon(self) -> Fraction:
+        """The epsilon of either method after the choice, by definition."""
+        return self.budget * (1 - _PART)
 
     @property
     def rate(self) -> Fraction:
         """The rate of the noise on numbers of users by definition."""
-        return BUDGET * (1 - _PART) / (2 if self.adjacency == "swap" else 1)
+        return self.method_epsilon / (2 if self.adjacency == "swap" else 1)
 
     @property
     def threshold(self) -> int:
         """The threshold of users of one item by definition."""
-        return definition.least_single_threshold(BUDGET * (1 - _PART), self.delta, self.adjacency)
+        return definition.least_single_threshold(self.method_epsilon, self.delta, self.adjacency)
+
+    def bases(self) -> list[list[Person]]:
+        # An item hides users at the margin of the choice, and has first users just below the threshold.
+        first, other = self._names[0], self._names[1]
+        few = self.threshold - 1
+        hidden: list[Person] = [((0, other), (0, first))] * (self.find_lead(0) + 2 * few)
+        return [*super().bases(), hidden + [((0, first),)] * few]
 
     def read_both(self) -> tuple[list[ChoiceTable], list[Failure]]:
         """Return every base with every user, as the library reads it in one query, and departures from definitions."""
@@ -111,7 +132,7 @@ class ChoiceTables(WeightedTables):
         with source.snapshot(KEY) as snapshot:
             found: Any = snapshot
             read = {row["item"]: row for row in found.scores.to_pyarrow().to_pylist()}
-            counted, (runs,) = snapshot.count_firsts(), snapshot.take_firsts().runs()
+            counted, (runs,) = snapshot.count_hidden(), snapshot.take_firsts().runs()
         right = definition.count_firsts(rows, KEY, self.items)
         ((weights),) = definition.count_people(((who, 0, item) for who, item in rows), self.items, KEY, 1, False, True)
         defined = {
@@ -123,10 +144,10 @@ class ChoiceTables(WeightedTables):
         for item in read.keys() | defined.keys():
             if read.get(item) != defined.get(item):
                 failures = [Failure("people", f"{read.get(item)} is found, by definition {defined.get(item)}")]
-        numbers = definition.choice_numbers(right.values())
+        hidden = definition.hidden_users(right.values())
         sizes = sorted((n for n, _ in right.values() if n), reverse=True)
-        if counted != numbers or np.repeat(*runs).tolist() != sizes:
-            failures.append(Failure("people", f"the choice is made by {counted}, by definition {numbers}"))
+        if counted != hidden or np.repeat(*runs).tolist() != sizes:
+            failures.append(Failure("people", f"the choice is made by {counted}, by definition {hidden}"))
         made = []
         for i, j in tables:
             own = [row for item, row in sorted(read.items()) if item.startswith(f"{i}-{j}/")]
@@ -139,21 +160,21 @@ class ChoiceTables(WeightedTables):
     def compare_both(self, k: int, pairs: list[tuple[ChoiceTable, ChoiceTable]]) -> Compared:
         """Compare releases of k items from all neighbours, and their terms with the definition."""
         source = HeldItems(self.terms, self.adjacency, FoundItems([], []))
-        request = make_discovery_request(source, k, BUDGET)
+        request = make_discovery_request(source, k, self.budget)
         discovery = request.share.discovery
         assert isinstance(discovery, AdaptiveDiscovery), "the terms have a choice"
         weighted, failures = ReleaseLaws(request, source), list[Failure]()
         apart = [tell_numbers_apart(discovery, one, other) for one, other in pairs]
         seen = [
-            mix_laws(discovery, pair, numbers, weighted.compare([pair[0].touched], [pair[1].touched]))
+            self.mix_laws(discovery, pair, numbers, weighted.compare([pair[0].touched], [pair[1].touched]))
             for pair, numbers in zip(pairs, apart, strict=True)
         ]
 
         def fail(check: str, what: str) -> None:
             failures.append(Failure(check, f"{what} with {self}"))
 
-        delta, own = float(self.delta), BUDGET * (1 - _PART)
-        kept, needed = ([needed_delta(*pair, e) for pair in laws] for laws, e in ((apart, own), (seen, BUDGET)))
+        delta, own = float(self.delta), self.method_epsilon
+        kept, needed = ([needed_delta(*pair, e) for pair in laws] for laws, e in ((apart, own), (seen, self.budget)))
         for name, each in (("numbers of users", kept), (f"releases with k = {k}", needed)):
             worst = max(range(len(each)), key=each.__getitem__)
             if each[worst] > delta * (1.0 + SLACK):
@@ -162,19 +183,23 @@ class ChoiceTables(WeightedTables):
         alone = max(new_items_mass(*pair) for pair in apart)
         if alone > delta * (1.0 + SLACK) / (2 if self.adjacency == "swap" else 1):
             fail("alone", f"items of one user alone need {share(alone / delta)} of delta")
-        moved = max(abs(one.lead - other.lead) for one, other in pairs)
-        if moved * discovery.choice_rate > BUDGET * _PART:
+        moved = max(abs(one.hidden - other.hidden) for one, other in pairs)
+        if moved * discovery.choice_rate > self.budget * _PART:
             fail("choice", f"a number that moves by {moved} has noise of the rate {discovery.choice_rate}")
-        for table in {table.numbers: table for pair in pairs for table in pair}.values():
-            for noise in (-table.lead, 1 - table.lead):
-                is_chosen = discovery.prefers_alternative(*table.numbers, {discovery.choice_rate: noise}.__getitem__)
-                if is_chosen != (table.lead + noise > 0):
-                    fail("choice", f"first items are taken: {is_chosen}, with noise {noise} at {table.numbers}")
+        for hidden in {table.hidden for pair in pairs for table in pair}:
+            lead = self.find_lead(hidden)
+            for noise in (lead - 1, lead):
+                is_chosen = discovery.prefers_alternative(hidden, {discovery.choice_rate: noise}.__getitem__)
+                if is_chosen != (noise < lead):
+                    fail("choice", f"first items are taken: {is_chosen}, with noise {noise} and {hidden} users hidden")
+        methods = {seen[1] for pair in pairs for table in pair for seen in weighted.law(table.touched)}
+        if methods != {GAUSSIAN}:
+            fail("told", f"{methods} are told to be the methods of releases by weights")
         terms = {
             "rate": (discovery.alternative.rate, self.rate),
             "threshold": (discovery.alternative.threshold, self.threshold),
-            "choice": (discovery.choice_rate, definition.choice_rate(BUDGET * _PART, self.adjacency)),
-            "total": ((request.guarantee.epsilon, request.guarantee.delta), (BUDGET, self.delta)),
+            "choice": (discovery.choice_rate, definition.choice_rate(self.budget * _PART, self.adjacency)),
+            "total": ((request.guarantee.epsilon, request.guarantee.delta), (self.budget, self.delta)),
             "noise": (weighted.rates, {discovery.choice_rate}),
         }
         for check, (made, right) in terms.items():
@@ -191,10 +216,29 @@ class ChoiceTables(WeightedTables):
             failures += check_release(request, source, numbers[::-1])
         return Compared(len(pairs), max(kept) / delta, max(needed) / delta, 0.0, failures[:9])
 
+    def mix_laws(
+        self,
+        discovery: AdaptiveDiscovery,
+        pair: tuple[ChoiceTable, ChoiceTable],
+        numbers: tuple[Floats, Floats],
+        weighted: tuple[Floats, Floats],
+    ) -> tuple[Floats, Floats]:
+        """Return the laws of the choice and the release from a pair of tables."""
+        chances = [definition.upper_tail(discovery.choice_rate, 1 - self.find_lead(table.hidden)) for table in pair]
+        here, there = (
+            np.concatenate([chance * first, (1.0 - chance) * second])
+            for chance, first, second in zip(chances, numbers, weighted, strict=True)
+        )
+        return here, there
+
+    def find_lead(self, hidden: int) -> int:
+        """Return the least noise with which first items are not taken, by definition."""
+        return definition.choice_lead(hidden, self.budget * _PART, self.adjacency)
+
     @property
     def sigma(self) -> float:
         # Three quarters of the rest finds items.
-        return definition.least_sigma(BUDGET * (1 - _PART) * Fraction(3, 4), self.delta, self.adjacency)
+        return definition.least_sigma(self.method_epsilon * Fraction(3, 4), self.delta, self.adjacency)
 
 
 def is_first(who: str, items: list[str]) -> bool:
@@ -217,21 +261,6 @@ def tell_numbers_apart(discovery: AdaptiveDiscovery, table: ChoiceTable, other: 
             here, there = (
                 np.outer(law, -np.diff(tail)).ravel() for law, tail in zip((here, there), tails, strict=True)
             )
-    return here, there
-
-
-def mix_laws(
-    discovery: AdaptiveDiscovery,
-    pair: tuple[ChoiceTable, ChoiceTable],
-    numbers: tuple[Floats, Floats],
-    weighted: tuple[Floats, Floats],
-) -> tuple[Floats, Floats]:
-    """Return the laws of a pair of tables by both methods, each with the probability of the choice."""
-    chances = [definition.upper_tail(discovery.choice_rate, 1 - table.lead) for table in pair]
-    here, there = (
-        np.concatenate([chance * first, (1.0 - chance) * second])
-        for chance, first, second in zip(chances, numbers, weighted, strict=True)
-    )
     return here, there
 
 
@@ -259,6 +288,8 @@ def check_release(request: DiscoveryRequest, source: HeldItems, numbers: Sequenc
         right = sorted(items[rank] for rank in order[:reached])
         if released.items != right or released.order is not None:
             return [Failure("release", f"{released.items} is released of {numbers}, by definition {right}")]
+        if released.chosen != "one-item":
+            return [Failure("told", f"{released.chosen} is told to be the method of first items")]
     return []
 
 
@@ -276,8 +307,8 @@ class GivenValues:
 class FirstsSnapshot(HeldSnapshot):
     """A snapshot of items by numbers of users, in descending order, for which the choice is without noise."""
 
-    def count_firsts(self) -> tuple[int, int, int]:
-        return 1, 1, 0
+    def count_hidden(self) -> int:
+        return 0
 
     def runs(self) -> list[tuple[Ranks, Ranks]]:
         values, counts = np.unique(np.array(self.held[0].scores, np.int64), return_counts=True)
@@ -314,4 +345,8 @@ class ChoiceTask(DiscoveryTask):
 
 def choice_tasks(adjacency: str | None = None) -> list[ChoiceTask]:
     """Return all tasks on the choice, under one adjacency or under both."""
-    return [ChoiceTask(ChoiceTables(2, each), ()) for each in ADJACENCIES if adjacency in (None, each)]
+    chosen = [each for each in ADJACENCIES if adjacency in (None, each)]
+    return [
+        ChoiceTask(ChoiceTables(items, each, budget=budget, own_delta=delta), ())
+        for (items, budget, delta), each in product(TERMS, chosen)
+    ]

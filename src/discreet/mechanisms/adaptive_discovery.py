@@ -2,11 +2,11 @@
 
 If most users have few items, a threshold on noisy numbers of users needs fewer users than weights and a selection,
 because all of epsilon goes into one noise. Of each user one item counts for that, the one with the least hash: its
-first item. That ranks the items well unless users of many items agree on other items than the rest. Let f be the
-number of users of whom an item is the first, g the number of those for whom it counts but is not the first, n the sum
-of all f, F the largest f, and D the largest g - f of any item, at least 0. The choice is min(c F, n) - c D + N > 0 with
-c = LEAD and discrete Laplace noise N, so without noise: no item has more than 2 f users by as much as F, or as 1/c of
-all users. Adding a user moves n, F and D by at most 1; replacing one moves n and F by at most 1, and D by at most 2.
+first item. That loses an item of users who mostly have another first item. Let f be the number of users of whom an item
+is the first, and g the number of those for whom it counts without being the first: the item hides g - 2 f users. First
+items are taken if H + N < m, with H the most users that an item hides, at least 0, discrete Laplace noise N, and a
+margin m of MARGIN scales of that noise. Adding a user moves H by at most 2, because it raises one f by 1 and other g by
+1; replacing one moves H by at most 3.
 
 `SingleItems` keeps an item with n >= 1 users if n + Z, rounded, is at least T, with Laplace noise Z; of the kept items
 it releases those with the k largest n + Z. That is a function of the noisy numbers at or above T, which are
@@ -34,12 +34,15 @@ from discreet.mechanisms.partition_selection import CHANCES, HARDLY, about, find
 from discreet.mechanisms.tally import Selection, Tally
 from discreet.mechanisms.weighted_discovery import WeightedDiscovery, find_ceiling
 
-LEAD = 20
-"""First items are taken if they hide fewer than one in so many users of any item, and fewer than the largest F."""
+HIDDEN_BEYOND = 2
+"""The users for whom an item counts without being the first are hidden beyond so many times those of whom it is."""
 
-CHOICE_PART = Fraction(1, 50)
-"""The part of epsilon for the choice. With 5,000 users of one item each, a twentieth of them of the same one, it
-is wrong once in 24 at epsilon 1, and with 20,000 once in 44,000."""
+MARGIN = 4
+"""First items are taken if no item hides as many users as this many scales of the noise of the choice, 200 / epsilon
+under add-remove. If no item hides any, the choice is wrong once in 110."""
+
+CHOICE_PART = Fraction(1, 25)
+"""The part of epsilon for the choice; docs/appendix/discovery.md tells how these three numbers were chosen."""
 
 MOST_PLACES = 10**4
 """For a larger k there is no choice. The draw of the k largest of 10^9 noisy numbers takes 50 ms for this k, and 1.3 s
@@ -66,6 +69,8 @@ class SingleItems:
     epsilon: Fraction
     delta: Fraction
     adjacency: str = "add-remove"
+
+    method: ClassVar[str] = "one-item"
 
     @property
     def rate(self) -> Fraction:
@@ -124,22 +129,21 @@ class AdaptiveDiscovery(WeightedDiscovery):
         As in `PartitionSelection`; epsilon pays for the choice and for the noise on weights.
     budget
         The epsilon of choosing, finding and selecting together.
+    choice_epsilon
+        The cost of the choice.
 
     Examples
     --------
-    >>> found = AdaptiveDiscovery(Fraction(3, 5), Fraction(1, 10**8), 100, budget=Fraction(1))
-    >>> found.threshold, found.alternative.threshold
-    (57, 20)
+    >>> terms = {"budget": Fraction(1), "choice_epsilon": Fraction(1, 25)}
+    >>> found = AdaptiveDiscovery(Fraction(3, 5), Fraction(1, 10**8), 100, **terms)
+    >>> found.threshold, found.alternative.threshold, found.margin
+    (58, 20, Fraction(200, 1))
     """
 
     budget: Fraction = Fraction(0)
+    choice_epsilon: Fraction = Fraction(0)
 
     method: ClassVar[str] = "auto"
-
-    @property
-    def choice_epsilon(self) -> Fraction:
-        """The cost of the choice."""
-        return self.budget * CHOICE_PART
 
     @property
     def noise_epsilon(self) -> Fraction:
@@ -153,11 +157,16 @@ class AdaptiveDiscovery(WeightedDiscovery):
     @property
     def choice_rate(self) -> Fraction:
         """The rate of the noise of the choice."""
-        # One unit of F, and one of D or two.
-        return self.choice_epsilon / (LEAD * (1 + self._sides))
+        # Two for a first item of a user, and under swap one for another item of the other user.
+        return self.choice_epsilon / (HIDDEN_BEYOND + self._sides - 1)
 
-    def prefers_alternative(self, users: int, largest: int, hidden: int, noise: Callable[[Fraction], int]) -> bool:
-        return min(LEAD * largest, users) - LEAD * hidden + noise(self.choice_rate) > 0
+    @property
+    def margin(self) -> Fraction:
+        """The number of hidden users, with noise, from which on weights are taken."""
+        return MARGIN / self.choice_rate
+
+    def prefers_alternative(self, hidden: int, noise: Callable[[Fraction], int]) -> bool:
+        return hidden + noise(self.choice_rate) < self.margin
 
     @property
     def zcdp_delta(self) -> Fraction:
@@ -174,10 +183,18 @@ class AdaptiveDiscovery(WeightedDiscovery):
         return {**super().to_dict(), "budget": str(self.budget), "choice": choice}
 
     def describe_threshold(self, language: Language = ENGLISH) -> str:
+        return f"{super().describe_threshold(language)} {self._describe_alternative('found.single', language)}"
+
+    def describe_release(self, chosen: str | None, language: Language = ENGLISH) -> str:
+        if chosen == self.alternative.method:
+            return self._describe_alternative("found.single_chosen", language)
+        if chosen is None:
+            return self.describe_threshold(language)
+        return f"{language.text('found.weights_chosen')} {super().describe_threshold(language)}"
+
+    def _describe_alternative(self, name: str, language: Language) -> str:
         few, many = (find_people_needed(self.alternative.keep_probability, each) for each in (HARDLY, 1 - HARDLY))
-        threshold = self.alternative.threshold
-        single = language.text("found.single", threshold=threshold, few=about(few), many=about(many))
-        return f"{super().describe_threshold(language)} {single}"
+        return language.text(name, threshold=self.alternative.threshold, few=about(few), many=about(many))
 
     def describe_people(self) -> str:
         few, half, many = (f"{people:,}" for people in self.alternative.list_people())
@@ -189,6 +206,7 @@ class AdaptiveDiscovery(WeightedDiscovery):
         return language.text(
             "found.choice",
             epsilon=language.number(epsilon),
+            margin=about(round(self.margin)),
             scale=language.number(scale),
             threshold=self.alternative.threshold,
             otherwise=super().describe_noise(language),

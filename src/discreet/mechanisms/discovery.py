@@ -159,7 +159,7 @@ def make_discovery(
         The input of the caller. Without an epsilon, Gaussian noise gets half of the budget and 5 / (k g) more, with g
         the groups of a user, but at most three quarters; docs/appendix/discovery.md tells how this rule was fitted.
         Laplace noise gets a quarter, and up to a half if a user has many items relative to k. A choice between methods
-        comes before that, at a fiftieth of the budget.
+        comes before that, at a 25th of the budget.
     budget, k
         The epsilon of the whole release, and the most items that it has.
     adjacency, max_groups_per_user
@@ -193,7 +193,7 @@ def make_discovery(
             f"epsilon of discovered must be below {decimal(rest)}, the epsilon of the release{left}, not "
             f"{decimal(part)}"
         )
-    own = {"budget": budget} if choice else {}
+    own = {"budget": budget, "choice_epsilon": choice} if choice else {}
     found = METHODS[method](part + choice, check_delta(delta), limit, adjacency, max_groups_per_user, **own)
     if found.threshold > found.largest_threshold:
         raise InvalidValueError(
@@ -312,7 +312,8 @@ def read_discovery(data: dict[str, Any], delta: str, adjacency: str) -> Partitio
     method = METHODS[data.get("method", Discovery.method)]
     found = method(positive(data["epsilon"], "epsilon"), check_delta(delta), items, adjacency, groups)
     if isinstance(found, AdaptiveDiscovery):
-        found = replace(found, budget=positive(data["budget"], "budget"))
+        budget, choice = (positive(each, "epsilon") for each in (data["budget"], data["choice"]["epsilon"]))
+        found = replace(found, budget=budget, choice_epsilon=choice)
         if groups > 1 or not found.choice_epsilon < found.epsilon < found.budget:
             raise InvalidValueError("budget must be above epsilon, and epsilon above that of the choice")
     written = found.to_dict()

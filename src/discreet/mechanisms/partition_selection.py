@@ -88,13 +88,13 @@ class PartitionSelection(ABC):
         """The method that is used instead if `prefers_alternative`; None if there is no choice."""
         return None
 
-    def prefers_alternative(self, users: int, largest: int, hidden: int, noise: Callable[[Fraction], int]) -> bool:
+    def prefers_alternative(self, hidden: int, noise: Callable[[Fraction], int]) -> bool:
         """Return True if the choice is for the alternative.
 
         Parameters
         ----------
-        users, largest, hidden
-            The numbers that `UnlistedSnapshot.count_firsts` returns.
+        hidden
+            The number that `UnlistedSnapshot.count_hidden` returns.
         noise
             Draws n with probability proportional to exp(-rate |n|) for a given rate.
         """
@@ -170,6 +170,10 @@ class PartitionSelection(ABC):
     @abstractmethod
     def describe_threshold(self, language: Language = ENGLISH) -> str:
         """Return a sentence or two on the meaning of the threshold for an item."""
+
+    def describe_release(self, chosen: str | None, language: Language = ENGLISH) -> str:
+        """Return what the threshold meant for the items of a release, by the method that `Release.chosen` names."""
+        return self.describe_threshold(language)
 
     def describe_people(self) -> str:
         """Return a sentence on the number of people that an item needs to be found with each of CHANCES."""

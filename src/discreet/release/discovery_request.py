@@ -18,6 +18,7 @@ from discreet.exact.entropy import Entropy
 from discreet.mechanisms.partition_selection import PartitionSelection
 from discreet.mechanisms.registry import DEFAULT
 from discreet.mechanisms.tally import Tally
+from discreet.mechanisms.weighted_discovery import WeightedDiscovery
 from discreet.privacy import positive, whole_number
 from discreet.release.counts import CountMechanism, check_counts, make_count_mechanism, split_budget
 from discreet.release.grouped import AnyRelease, GroupedRelease
@@ -99,22 +100,25 @@ class DiscoveryRequest:
         with np.errstate(all="ignore"):
             needs_all = self.shortfall_mechanism is not None
             with source.snapshot(draw_key(entropy), with_uncounted=needs_all) as snapshot:
-                found = find_items(snapshot, discovery, self.k, randomness)
+                found, method = find_items(snapshot, discovery, self.k, randomness)
                 # One more than may be released: at least one of the largest scores is then left out.
                 largest = snapshot.largest_scores(self.k + 1) if needs_all else [[] for _ in found]
             releases = [
-                self._release_found(each, randomness, scores) for each, scores in zip(found, largest, strict=True)
+                self._release_found(each, randomness, scores, method)
+                for each, scores in zip(found, largest, strict=True)
             ]
         if not isinstance(source, UnlistedGroups):
             return releases[0]
         by_key = dict(zip(source.keys, releases, strict=True))
         return GroupedRelease(by_key, self.guarantee, source.each_user, source.groups_per_user, source.names)
 
-    def _release_found(self, found: FoundItems, randomness: Randomness, largest: Sequence[int] = ()) -> Release:
+    def _release_found(
+        self, found: FoundItems, randomness: Randomness, largest: Sequence[int] = (), method: str | None = None
+    ) -> Release:
         """Return the release of the kept items; at most k items are all released, without an order.
 
-        The kept items are the output of a private mechanism, so they serve as a public list. `largest` are the k + 1
-        largest scores of all items, kept or not, where a shortfall is released.
+        The kept items and the method are the output of a private mechanism, so they may be public. `largest` are the
+        k + 1 largest scores of all items, kept or not, where a shortfall is released.
         """
         grid, takes_all = self.source.grid, len(found.items) <= self.k
         kept = ArraySource(np.array(found.scores, np.int64), found.items, grid, grid)
@@ -138,7 +142,9 @@ class DiscoveryRequest:
         if self.shortfall_mechanism is not None and noise is not None and released:
             lead = find_lead_of_found(largest, released) * grid
             shortfall = self.shortfall_mechanism.add_noise(lead, noise)
-        return Release(listed, order, None, self.share, randomness.private, counts, self.k, drawn.chosen, shortfall)
+        # There is a choice of a method for a mechanism without a choice alone.
+        chosen = drawn.chosen if method is None else method
+        return Release(listed, order, None, self.share, randomness.private, counts, self.k, chosen, shortfall)
 
 
 def make_discovery_request(
@@ -203,23 +209,22 @@ def make_discovery_request(
 
 def find_items(
     snapshot: UnlistedSnapshot, discovery: PartitionSelection, k: int, randomness: Randomness
-) -> list[FoundItems]:
-    """Draw the items to keep in each group and look them up.
+) -> tuple[list[FoundItems], str | None]:
+    """Draw the items to keep in each group, look them up, and return them with the method if there was a choice.
 
     If the choice is for the alternative, they are the k largest noisy numbers of users that reach its threshold.
     """
     other, noise = discovery.alternative, randomness.noise
     assert noise is not None, "a release has noise to draw"
-    if other is not None and discovery.prefers_alternative(*snapshot.count_firsts(), noise):
+    if other is not None and discovery.prefers_alternative(snapshot.count_hidden(), noise):
         firsts = snapshot.take_firsts()
         ((users, items),) = firsts.runs()
         if not len(users):
-            return [FoundItems([], [])]
+            return [FoundItems([], [])], other.method
         tally = Tally.of_runs(users.tolist(), items.tolist(), Fraction(1))
-        return firsts.items([other.keep(randomness.select(other.prepare(tally, k)))])
-    return snapshot.items(
-        [discovery.sample_kept_ranks(randomness.entropy, users, items) for users, items in snapshot.runs()]
-    )
+        return firsts.items([other.keep(randomness.select(other.prepare(tally, k)))]), other.method
+    kept = [discovery.sample_kept_ranks(randomness.entropy, users, items) for users, items in snapshot.runs()]
+    return snapshot.items(kept), None if other is None else WeightedDiscovery.method
 
 
 def draw_key(entropy: Entropy) -> str:

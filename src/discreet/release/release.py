@@ -17,6 +17,7 @@ from discreet.errors import InvalidValueError
 from discreet.labels import label_from_json, label_to_json, sort_for_readers, sort_key, sort_labels
 from discreet.language import ENGLISH, Language, find_language
 from discreet.mechanisms.tally import CORE, OTHERWISE
+from discreet.mechanisms.weighted_discovery import WeightedDiscovery
 from discreet.privacy import EXPRESSED, Expressions, fraction_from_json, whole_number
 from discreet.release.guarantee import Guarantee
 from discreet.release.theme import check_matplotlib
@@ -47,6 +48,9 @@ MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError
 
 _TABLE = ("item", "about", "95% interval")
 """The header of a list with counts."""
+
+CANDIDATES = CORE, OTHERWISE
+"""The candidates of a mechanism that has several."""
 
 DRAWN_BY = "Drawn by "
 """The beginning of the line about the mechanism, which the command line prints dimly."""
@@ -290,7 +294,9 @@ class Release:
         The number of items requested, if fewer may be released: they had to be found, or the mechanism chose how many
         to release. None if the number is always k.
     chosen
-        The candidate that the mechanism chose, if it has several (`Core`): "core", or "otherwise" for its fallback.
+        The candidate that the mechanism chose, if it has several (`Core`): "core", or "otherwise" for its fallback. The
+        method that found the items, if `discovered` chose between two: "gaussian", or "one-item", whose threshold is
+        `guarantee.discovery.alternative.threshold`.
     shortfall
         A noisy bound on how far the best item left out is ahead of the weakest released one; None if it was not
         requested or no item is released.
@@ -518,12 +524,13 @@ class Release:
         support = describe_support(self, language)
         said = [*([] if support is None else [support]), *self.describe_shortfall(language)]
         said += [describe_cost(self.guarantee, language=language), describe_mechanism(self.guarantee, language)]
-        return [*said, *describe_warnings(self.guarantee, self.private, language), *describe_caveats(self, language)]
+        warnings = describe_warnings(self.guarantee, self.private, language, self.chosen)
+        return [*said, *warnings, *describe_caveats(self, language)]
 
     def remarks(self, language: Language = ENGLISH) -> list[str]:
         """Return the notes without the shortfall, the cost and the mechanism."""
         support = describe_support(self, language)
-        warnings = describe_warnings(self.guarantee, self.private, language)
+        warnings = describe_warnings(self.guarantee, self.private, language, self.chosen)
         return [*([] if support is None else [support]), *warnings, *describe_caveats(self, language)]
 
 
@@ -531,7 +538,7 @@ def describe_size(release: Release, language: Language = ENGLISH) -> str:
     """Describe how many items are released, and of how many."""
     if release.d is not None:
         return language.text("list.size", count=release.k, items=language.text("list.of_all", count=release.d))
-    if release.chosen is not None or release.asked is None or release.k == release.asked:
+    if release.chosen in CANDIDATES or release.asked is None or release.k == release.asked:
         return language.text("list.size_found", count=release.k)
     if not release.k:
         return language.text("list.size_empty", count=release.asked)
@@ -540,7 +547,7 @@ def describe_size(release: Release, language: Language = ENGLISH) -> str:
 
 def describe_support(release: Release, language: Language = ENGLISH) -> str | None:
     """Describe how many of the requested items the data support; None if all, or if the mechanism did not test that."""
-    if release.chosen is None or (release.chosen == CORE and release.k == release.asked):
+    if release.chosen not in CANDIDATES or (release.chosen == CORE and release.k == release.asked):
         return None
     if release.chosen == CORE:
         return language.text("note.few_core", k=release.k, asked=release.asked)
@@ -566,12 +573,17 @@ def describe_mechanism(guarantee: Guarantee, language: Language = ENGLISH) -> st
     return language.text("note.drawn_by", mechanism=repr(guarantee.mechanism))
 
 
-def describe_warnings(guarantee: Guarantee, private: bool, language: Language = ENGLISH) -> list[str]:
-    """Return lines about items that are not found, about a large epsilon, and about a release that is not private."""
+def describe_warnings(
+    guarantee: Guarantee, private: bool, language: Language = ENGLISH, chosen: str | None = None
+) -> list[str]:
+    """Return lines about items that are not found, about a large epsilon, and about a release that is not private.
+
+    `chosen` is that of a release.
+    """
     found = guarantee.discovery
     doubt = [language.text("note.doubtful", most=_MUCH)] if guarantee.epsilon > _MUCH else []
     warning = [] if private else [language.text("note.not_private")]
-    seen = [] if found is None else [found.describe_threshold(language)]
+    seen = [] if found is None else [found.describe_release(chosen, language)]
     return [*seen, *doubt, *warning]
 
 
@@ -661,10 +673,11 @@ def items_from_dict(data: dict[str, Any], guarantee: Guarantee, private: bool) -
     d, asked = (None if data.get(name) is None else int(data[name]) for name in ("d", "asked"))
     if (d is None) != (guarantee.discovery is not None):
         raise ValueError
-    chosen = data.get("chosen")
-    if chosen not in (None, CORE, OTHERWISE):
-        raise ValueError
-    if chosen is not None and (asked is None or not guarantee.mechanism.may_release_fewer):
+    chosen, found = data.get("chosen"), guarantee.discovery
+    methods = () if found is None or found.alternative is None else (WeightedDiscovery.method, found.alternative.method)
+    candidates = CANDIDATES if guarantee.mechanism.may_release_fewer else methods
+    # Early versions did not tell which method of partition selection was chosen.
+    if chosen is not None and (asked is None or chosen not in candidates):
         raise ValueError
     shortfall = None if data.get("shortfall") is None else Shortfall.from_dict(data["shortfall"])
     if shortfall is not None and (shortfall.epsilon != guarantee.shortfall_epsilon or not items or len(items) == d):

@@ -167,6 +167,8 @@ class Subject:
         The arguments of `events` that the release does not record, if they are known.
     language
         The language of the statement.
+    chosen
+        The `chosen` of the release.
     """
 
     title: str
@@ -185,6 +187,7 @@ class Subject:
     bound: int | None = None
     question: Question | None = None
     language: Language = ENGLISH
+    chosen: str | None = None
 
 
 LIMITS = (
@@ -345,7 +348,7 @@ def make_subject(
     return Subject(
         title, seen, guarantee, release.private, frozenset(traits), d, parts, share, quality, book, entry,
         release.expressions, _describe_noise(release, question, language), _find_bound(release, question), question,
-        language,
+        language, release.chosen if isinstance(release, Release) else None,
     )  # fmt: skip
 
 
@@ -591,7 +594,7 @@ def _list_terms(subject: Subject) -> list[tuple[str, str]]:
     """Return the rows of the table: a name and a text that fits a cell."""
     terms, ledger, entry, language = subject.guarantee, subject.ledger, subject.entry, subject.language
     tell, items, is_added = language.text, subject.guarantee.discovery, subject.guarantee.adjacency == "add-remove"
-    found = [] if items is None else [items.describe_noise(language), items.describe_threshold(language)]
+    found = [] if items is None else [items.describe_noise(language), items.describe_release(subject.chosen, language)]
     definition = "cell.pure_added" if is_added else "cell.pure_replaced"
     if terms.delta:
         definition = "cell.delta_added" if is_added else "cell.delta_replaced"

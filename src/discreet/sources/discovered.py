@@ -175,12 +175,11 @@ class UnlistedSnapshot(Protocol):
     def items(self, kept: list[Ranks]) -> list[FoundItems]:
         """Return the items at some ranks of each group."""
 
-    def count_firsts(self) -> tuple[int, int, int]:
-        """Return how many users have a first item, how many the same one, and how many users of an item that may hide.
+    def count_hidden(self) -> int:
+        """Return the most users that an item hides, at least 0, where the item with the least hash is a user's first.
 
-        The first item of a user has the least hash. The last number is the largest excess, at least 0, of the users for
-        whom an item counts without being the first over those of whom it is the first. There are no groups. Each user
-        moves each number by at most 1.
+        An item hides the users for whom it counts without being the first, beyond twice those of whom it is the first.
+        There are no groups. Adding a user moves the number by 1 up or 2 down at most.
         """
 
     def take_firsts(self) -> UnlistedSnapshot:

@@ -458,9 +458,16 @@ def plan(
 
 def _describe_terms(terms: Discovered) -> str:
     """Return the options of the command line for finding items."""
+    numbers = {"delta": terms.delta, "discovery-epsilon": terms.epsilon}
+    # A short decimal is exact; another number is spelled as a fraction.
+    exact = {
+        name: text.replace("e-0", "e-") if Fraction(text := round_up(number)) == number else f"{number}"
+        for name, number in numbers.items()
+        if number is not None
+    }
     given = {
-        "delta": terms.delta, "max-items-per-user": terms.max_items_per_user, "method": terms.method,
-        "discovery-epsilon": terms.epsilon, "kind": None if terms.kind == KINDS[0] else terms.kind,
+        "delta": exact["delta"], "max-items-per-user": terms.max_items_per_user, "method": terms.method,
+        "discovery-epsilon": exact.get("discovery-epsilon"), "kind": None if terms.kind == KINDS[0] else terms.kind,
         "spelling": None if terms.spelling == EXACT else terms.spelling,
     }  # fmt: skip
     spelled = {name: f"{value}" for name, value in given.items() if value is not None}

@@ -19,6 +19,7 @@ import numpy as np
 
 from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Ranks
+from discreet.mechanisms.adaptive_discovery import HIDDEN_BEYOND
 from discreet.mechanisms.weighted_discovery import WEIGHT_STEPS
 from discreet.sources.discovered import (
     ASCII,
@@ -199,13 +200,11 @@ class UnlistedTableSnapshot:
     engine: str
     scores: Any
 
-    def count_firsts(self) -> tuple[int, int, int]:
-        first = self.scores.first
-        counted = self.scores.agg(users=first.sum(), largest=first.max(), hidden=(self.scores.later - first).max())
+    def count_hidden(self) -> int:
+        counted = self.scores.agg(hidden=(self.scores.later - HIDDEN_BEYOND * self.scores.first).max())
         (row,) = ask(self.engine, "counting the users", lambda: counted.to_pyarrow().to_pylist())
-        # Of no rows all are NULL.
-        users, largest, hidden = (int(row[name] or 0) for name in ("users", "largest", "hidden"))
-        return users, largest, max(0, hidden)
+        # Of no rows it is NULL.
+        return max(0, int(row["hidden"] or 0))
 
     def take_firsts(self) -> UnlistedTableSnapshot:
         scores = self.scores.select("item", "total", score=self.scores.first)
