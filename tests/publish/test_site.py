@@ -17,7 +17,6 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
-import browser
 import discreet
 from chart_folder import ARTISTS, HEAD, SONGS, TITLES, fill_folder, publish, read_site, write_charts
 from discreet.language import Language
@@ -87,14 +86,6 @@ def ledger(tmp_path_factory):
 def site(tmp_path_factory, ledger):
     """A site of two charts and three months."""
     return write_site(tmp_path_factory.mktemp("charts"), ledger)
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory):
-    if browser.CHROMIUM is None:
-        pytest.skip("there is no Chromium here: apt-get install chromium")
-    with browser.page(tmp_path_factory.mktemp("profile")) as opened:
-        yield opened
 
 
 def release(scores, **terms):
