@@ -1,6 +1,7 @@
 """The plots of releases and sketches: what they show, what they leave out, and that they are the same each time."""
 
 import io
+import itertools
 import random
 import re
 import sys
@@ -183,6 +184,52 @@ def test_axes_of_a_reader_are_drawn_in_and_anything_else_is_refused():
     assert release.plot(ax=part.subplots()) is part.canvas.figure
     with pytest.raises(discreet.Error, match=r"^ax must be the axes of matplotlib to draw in, not 3$"):
         release.plot(ax=3)
+
+
+def plot_named(length, most, shape):
+    """A picture of counts of items with names of a length, laid out: a list, the half of a figure, or groups."""
+    scores = {f"{i} {'and so forth' * 4}"[:length]: most - i * most // 20 for i in range(8)}
+    if shape == "groups":
+        groups = discreet.grouped(dict.fromkeys(("DE", "FR", "IT"), scores), each_user="one")
+        figure = discreet.top_k(groups, k=5, epsilon=100, counts=100).plot()
+    else:
+        axes = Figure(figsize=(7.2, 3)).subplots(1, 2)[1] if shape == "half" else None
+        figure = discreet.top_k(scores, k=5, epsilon=100, counts=100).plot(ax=axes)
+    figure.draw_without_rendering()
+    return figure, [each for each in figure.axes if bars(each)]
+
+
+@pytest.mark.parametrize("shape", ["list", "half", "groups"])
+@pytest.mark.parametrize("most", [9, 1300, 90_000, 2 * 10**9])
+@pytest.mark.parametrize("length", [5, 20, 40])
+def test_labels_do_not_overlap_and_bars_have_room(length, most, shape):
+    figure, panels = plot_named(length, most, shape)
+    for axes in panels:
+        ticks = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
+        assert all(before.x1 + 3 < after.x0 for before, after in itertools.pairwise(ticks))
+        assert 0 in axes.get_xticks()
+        names = [label.get_window_extent() for label in axes.get_yticklabels()]
+        assert all(upper.y0 > lower.y1 for upper, lower in itertools.pairwise(names))
+        numbers = [text.get_window_extent() for text in axes.texts]
+        others = [
+            label.get_window_extent() for other in panels if other is not axes for label in other.get_yticklabels()
+        ]
+        assert not any(one.overlaps(other) for one in numbers for other in [*names, *others])
+        assert max(bar.get_window_extent().width for bar in axes.patches) > 0.8 * figure.dpi
+
+
+def test_an_axis_has_as_many_labels_as_fit():
+    _, [wide] = plot_named(5, 90_000, "list")
+    _, [narrow] = plot_named(5, 2 * 10**9, "half")
+    assert len(wide.get_xticks()) == 4
+    assert len(narrow.get_xticks()) == 2
+
+
+def test_names_that_are_long_stand_in_one_column_of_panels():
+    columns = {
+        length: len({axes.get_position().x0 for axes in plot_named(length, 900, "groups")[1]}) for length in (20, 21)
+    }
+    assert columns == {20: 2, 21: 1}
 
 
 @pytest.mark.parametrize("layout", [None, "constrained", "tight"])
