@@ -23,7 +23,7 @@ from discreet.language import ENGLISH, Language
 from discreet.ledger.ledger import Ledger
 from discreet.publish.chart_source import describe_question, name_source
 from discreet.publish.charts_file import Chart, ChartsFile
-from discreet.publish.editions import Edition, is_withheld, read_record, spell_moment
+from discreet.publish.editions import NO_ENTRIES, Edition, is_withheld, read_record, spell_moment
 from discreet.publish.pictures import draw_pictures, is_drawable
 from discreet.publish.trends import describe_trend, find_list
 from discreet.release.formats import format_csv
@@ -325,7 +325,7 @@ def _write_statements(site: Site) -> dict[str, str]:
         entries.append(entry_to_yaml(entry))
     if not entries:
         texts.append(language.text("site.nothing"))
-    return {"statement.md": "\n\n".join(texts) + "\n", "statement.yaml": "---\n".join(entries) or "[]\n"}
+    return {"statement.md": "\n\n".join(texts) + "\n", "statement.yaml": "---\n".join(entries) or NO_ENTRIES}
 
 
 def _describe_card(pages: ChartPages, language: Language) -> dict[str, Any]:
