@@ -37,7 +37,7 @@ from discreet.release.statement import (
     promise_to_people,
     write_statement,
 )
-from discreet.text import hash_for_policy, printable
+from discreet.text import escape_markdown, hash_for_policy, printable
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -281,7 +281,7 @@ def _promise_of_any(site: Site) -> str | None:
 def _write_statements(site: Site) -> dict[str, str]:
     """Return the statements about the latest release of each chart, as Markdown and as registry entries in YAML."""
     language = site.language
-    texts = [f"# {language.text('statement.site_title', title=printable(site.file.title))}"]
+    texts = [f"# {language.text('statement.site_title', title=escape_markdown(printable(site.file.title)))}"]
     entries = []
     for pages in site.charts:
         chart, latest = pages.chart, pages.latest
@@ -306,7 +306,7 @@ def _write_statements(site: Site) -> dict[str, str]:
         )
         told = write_statement(subject, "statement.site_registry")
         lowered = re.sub("^(#+ )", r"#\1", told, flags=re.MULTILINE)
-        name = ", ".join(filter(None, [printable(chart.title), language.period(latest.period)]))
+        name = ", ".join(filter(None, [escape_markdown(printable(chart.title)), language.period(latest.period)]))
         heading, _, sections = lowered.replace("## ", f"## {name}: ", 1).partition("\n\n")
         texts.append(heading)
         if notices:
