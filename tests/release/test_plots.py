@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 import discreet
 from discreet.errors import InvalidValueError
+from discreet.language import find_language
 from discreet.release import plots, theme
 from discreet.release.plots import MOST_ITEMS, Canvas, render
 from discreet.release.theme import Theme
@@ -361,3 +362,18 @@ def test_lists_without_an_order_are_sorted_for_readers_and_data_by_code_point():
     assert [name for name in drawn if name in told] == told
     assert release.items == list(release) == release.to_dict()["items"] == stored
     assert release.to_frame("pyarrow")["item"].to_pylist() == stored
+
+
+@pytest.mark.parametrize(
+    ("language", "one", "several"),
+    [
+        ("en", "1 item was found, fewer than the 3 asked for", "Top 1 of 30 items in each of 2 groups"),
+        ("de", "1 Eintrag gefunden, weniger als die verlangten 3", "Top 1 von 30 Einträgen in jeder von 2 Gruppen"),
+    ],
+)
+def test_one_item_has_no_order_to_tell_of(language, one, several):
+    release = discreet.Release(["a"], None, None, discreet.top_k({"a": 1, "b": 2}, 1, 1).guarantee, asked=3)
+    groups = discreet.top_k(discreet.grouped({"DE": SCORES, "FR": SCORES}, each_user="one"), k=1, epsilon=1)
+    assert release.title(find_language(language)) == one
+    assert groups.title(find_language(language)) == several
+    assert release.plot(language=language).get_suptitle() == one

@@ -29,7 +29,7 @@ from discreet.publish.trends import describe_trend, find_list
 from discreet.release.formats import format_csv
 from discreet.release.grouped import AnyRelease, GroupedRelease, count_groups, name_group
 from discreet.release.registry import entry_to_yaml, write_registry_entry
-from discreet.release.release import Release, counts_people, describe_size
+from discreet.release.release import Release, counts_people
 from discreet.release.statement import (
     bound_belief,
     make_subject,
@@ -480,7 +480,7 @@ def describe_list(release: Release, earlier: Earlier | None, language: Language 
     went = [] if earlier is None else _find_missing(earlier.release.listing.items, release.items)
     new = {sort_key(item) for item in came}
     earlier_counts = None if earlier is None else earlier.release.counts
-    caption = f"{describe_size(release, language)}, {release.listing.describe_order(language)}."
+    caption = f"{release.title(language)}."
     if release.counts is not None:
         caption += f" {language.text('site.line')}"
     view = {
