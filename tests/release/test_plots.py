@@ -166,8 +166,9 @@ def test_groups_are_panels_with_one_scale():
     assert "With 95% confidence for each group" in " ".join(words(figure)).replace("In brackets, with", "With")
 
 
-def test_groups_beyond_the_limit_are_named_and_not_drawn(monkeypatch):
-    monkeypatch.setattr("discreet.release.plots.MOST_ITEMS", 10)
+@pytest.mark.parametrize(("limit", "most"), [("MOST_ITEMS", 10), ("MOST_PANELS", 2)])
+def test_groups_beyond_the_limit_are_named_and_not_drawn(monkeypatch, limit, most):
+    monkeypatch.setattr(f"discreet.release.plots.{limit}", most)
     figure = grouped(5).plot()
     assert len([axes for axes in figure.axes if axes.get_visible()]) == 2
     assert "3 more groups are not drawn" in " ".join(words(figure))
