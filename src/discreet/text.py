@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 _LINE_BREAKING = re.compile(r"[\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """Characters that end a line or control a terminal, lone surrogates, and the backslash that begins an escape."""
 
+_MARKS = re.compile(r"\\(?=[!-/:-@\[-`{-~]|$)|[`*\[]|<(?=[A-Za-z/!?])|&(?=#?\w+;)|(?<!\w)_|_(?!\w)|~(?=~)|(?<=~)~")
+"""Characters that begin or end a tag, a link, code or emphasis of Markdown where they stand."""
+
 _FEW_DIGITS, _MANY_DIGITS = 4, 12
 """Significant digits of a rounded number, and of one whose first four digits already agree to `_CLOSE`."""
 
@@ -220,6 +223,17 @@ def escape_line(label: Any) -> str:
     r"""Return a label on one line, reversibly: a backslash becomes \\, a control character \n or \x1b."""
     # unicode_escape accepts lone surrogates, which UTF-8 refuses.
     return _LINE_BREAKING.sub(lambda found: found[0].encode("unicode_escape").decode(), str(label))
+
+
+def escape_markdown(text: str) -> str:
+    r"""Return a text within a line of Markdown, in which it stands for itself; ordinary names stay as they are.
+
+    Examples
+    --------
+    >>> print(escape_markdown("<b>R&B</b> *[a](b)* user_id, 3 < 4"))
+    \<b>R&B\</b> \*\[a](b)\* user_id, 3 < 4
+    """
+    return _MARKS.sub(r"\\\g<0>", text)
 
 
 def align_columns(rows: Sequence[Sequence[str]], *, numbers: bool = False) -> list[str]:

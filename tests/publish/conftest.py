@@ -2,6 +2,7 @@
 
 import pytest
 
+import browser
 from chart_folder import fill_folder
 
 
@@ -11,3 +12,11 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     fill_folder(tmp_path)
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    if browser.CHROMIUM is None:
+        pytest.skip("there is no Chromium here: apt-get install chromium")
+    with browser.page(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened

@@ -34,6 +34,8 @@ def test_a_file_is_read_without_any_other_file(tmp_path):
 
 
 WRONG = [
+    (edit('"streams/*.parquet"', '"postgres://ann@h/db"'), "chart 'songs': table must name files, and the URL"),
+    (edit('"streams/*.parquet"', '["a.csv", "sqlite://b.db"]'), "chart 'songs': table must name files, and the URL"),
     (edit("epsilon =", "epsilom ="), "charts.toml, chart 'songs': 'epsilom' is no key here; did you mean epsilon?"),
     (edit(" user =", " usr ="), "charts.toml, chart 'songs', events: 'usr' is no key here; did you mean user?"),
     (edit('k = 3\n', ""), "charts.toml, chart 'songs': k is missing. The number of items"),

@@ -359,6 +359,33 @@ def test_a_ledger_that_does_not_hold_what_the_site_shows_is_refused(folder, caps
     assert Path("other", "index.html").exists()
 
 
+def test_a_site_without_releases_takes_another_ledger(folder, capsys):
+    """A first run that fails writes a site that says so; there is nothing in it to lose."""
+    write_charts(folder, ARTISTS)
+    Path("streams").rename("elsewhere")
+    assert publish(*OCTOBER) == 2
+    assert "Nothing is released yet" in Path("site", "index.html").read_text()
+    Path("elsewhere").rename("streams")
+    Ledger.create("new.db", epsilon=20, unit="listeners")
+    Path("charts.toml").write_text(Path("charts.toml").read_text().replace("budget.db", "new.db"))
+    assert publish(*OCTOBER) == 0
+    assert len(Ledger("new.db").history()) == 1
+    # From now on the site has releases, and belongs to its ledger.
+    Path("charts.toml").write_text(Path("charts.toml").read_text().replace("new.db", "budget.db"))
+    assert publish(*OCTOBER) == 2
+    assert "ledger must hold the releases that the site 'site' shows" in capsys.readouterr().err
+
+
+def test_a_database_in_place_of_files_is_refused_before_the_price(folder, capsys):
+    write_charts(folder, ARTISTS.replace("streams/*.parquet", "postgres://ann:secret@h/db"))
+    assert publish(*OCTOBER) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "charts.toml, chart 'artists': table must name files, and the URL of a database is none" in told.err
+    assert "secret" not in told.err
+    assert not Path("site").exists()
+
+
 @pytest.mark.parametrize("damage", [None, b"", b"\xff\xfe", b"0" * 63, "a folder"])
 def test_a_site_whose_ledger_is_not_known_is_refused(folder, capsys, damage):
     write_charts(folder, ARTISTS)

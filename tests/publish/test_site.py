@@ -16,8 +16,8 @@ from urllib.parse import unquote
 
 import numpy as np
 import pytest
+from markdown_it import MarkdownIt
 
-import browser
 import discreet
 from chart_folder import ARTISTS, HEAD, SONGS, TITLES, fill_folder, publish, read_site, write_charts
 from discreet.language import Language
@@ -87,14 +87,6 @@ def ledger(tmp_path_factory):
 def site(tmp_path_factory, ledger):
     """A site of two charts and three months."""
     return write_site(tmp_path_factory.mktemp("charts"), ledger)
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory):
-    if browser.CHROMIUM is None:
-        pytest.skip("there is no Chromium here: apt-get install chromium")
-    with browser.page(tmp_path_factory.mktemp("profile")) as opened:
-        yield opened
 
 
 def release(scores, **terms):
@@ -189,6 +181,30 @@ def test_a_title_stays_text_in_the_statement(tmp_path, title):
     (heading,) = re.findall("<h2>(.*?), October 2026: Top 2 of 3 items</h2>", page)
     assert unescape(heading) == title
     assert "<" not in heading
+
+
+@pytest.mark.parametrize(
+    "odd", ["<script>alert(1)</script>", "<img src=x>", "[a](b)", "`a`", "*a* _b_ &lt; \\*", "a\\"]
+)
+def test_names_are_text_in_the_markdown_of_a_statement(tmp_path, odd):
+    """Any reader of Markdown may render the download, so tags, links and emphasis are escaped."""
+    write_charts(
+        tmp_path,
+        ARTISTS.replace('title = "Artists"', f"title = '{odd}'"),
+        HEAD.replace('"What', f"'{odd}").replace('to"', "to'"),
+    )
+    ledger = discreet.Ledger.create(tmp_path / "budget.db", epsilon=1, unit=odd)
+    file = read_charts(tmp_path / "charts.toml")
+    scores = {"DE": {"a": 9, "b": 8, "c": 1}}
+    found = discreet.top_k(discreet.grouped(scores, by=odd, each_user="one"), k=2, epsilon="0.5", ledger=ledger)
+    edition = Edition("2026-10", found, ledger.history()[0])
+    text = list_files(Site(file, [ChartPages(file.charts[0], [edition])], ledger))["statement.md"]
+    tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
+    inline = [part for token in tokens if token.type == "inline" for part in token.children]
+    assert {part.type for part in inline} <= {"text", "text_special", "softbreak", "code_inline"}
+    assert "html_block" not in {token.type for token in tokens}
+    said = ["".join(part.content for part in token.children) for token in tokens if token.type == "inline"]
+    assert sum(line.count(odd) for line in said) == 5
 
 
 def test_counts_are_bars_with_intervals_in_a_table():

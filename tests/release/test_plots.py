@@ -1,6 +1,7 @@
 """The plots of releases and sketches: what they show, what they leave out, and that they are the same each time."""
 
 import io
+import itertools
 import random
 import re
 import sys
@@ -14,6 +15,7 @@ from matplotlib.figure import Figure
 
 import discreet
 from discreet.errors import InvalidValueError
+from discreet.language import find_language
 from discreet.release import plots, theme
 from discreet.release.plots import MOST_ITEMS, Canvas, render
 from discreet.release.theme import Theme
@@ -164,8 +166,9 @@ def test_groups_are_panels_with_one_scale():
     assert "With 95% confidence for each group" in " ".join(words(figure)).replace("In brackets, with", "With")
 
 
-def test_groups_beyond_the_limit_are_named_and_not_drawn(monkeypatch):
-    monkeypatch.setattr("discreet.release.plots.MOST_ITEMS", 10)
+@pytest.mark.parametrize(("limit", "most"), [("MOST_ITEMS", 10), ("MOST_PANELS", 2)])
+def test_groups_beyond_the_limit_are_named_and_not_drawn(monkeypatch, limit, most):
+    monkeypatch.setattr(f"discreet.release.plots.{limit}", most)
     figure = grouped(5).plot()
     assert len([axes for axes in figure.axes if axes.get_visible()]) == 2
     assert "3 more groups are not drawn" in " ".join(words(figure))
@@ -183,6 +186,52 @@ def test_axes_of_a_reader_are_drawn_in_and_anything_else_is_refused():
     assert release.plot(ax=part.subplots()) is part.canvas.figure
     with pytest.raises(discreet.Error, match=r"^ax must be the axes of matplotlib to draw in, not 3$"):
         release.plot(ax=3)
+
+
+def plot_named(length, most, shape):
+    """A picture of counts of items with names of a length, laid out: a list, the half of a figure, or groups."""
+    scores = {f"{i} {'and so forth' * 4}"[:length]: most - i * most // 20 for i in range(8)}
+    if shape == "groups":
+        groups = discreet.grouped(dict.fromkeys(("DE", "FR", "IT"), scores), each_user="one")
+        figure = discreet.top_k(groups, k=5, epsilon=100, counts=100).plot()
+    else:
+        axes = Figure(figsize=(7.2, 3)).subplots(1, 2)[1] if shape == "half" else None
+        figure = discreet.top_k(scores, k=5, epsilon=100, counts=100).plot(ax=axes)
+    figure.draw_without_rendering()
+    return figure, [each for each in figure.axes if bars(each)]
+
+
+@pytest.mark.parametrize("shape", ["list", "half", "groups"])
+@pytest.mark.parametrize("most", [9, 1300, 90_000, 2 * 10**9])
+@pytest.mark.parametrize("length", [5, 20, 40])
+def test_labels_do_not_overlap_and_bars_have_room(length, most, shape):
+    figure, panels = plot_named(length, most, shape)
+    for axes in panels:
+        ticks = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
+        assert all(before.x1 + 3 < after.x0 for before, after in itertools.pairwise(ticks))
+        assert 0 in axes.get_xticks()
+        names = [label.get_window_extent() for label in axes.get_yticklabels()]
+        assert all(upper.y0 > lower.y1 for upper, lower in itertools.pairwise(names))
+        numbers = [text.get_window_extent() for text in axes.texts]
+        others = [
+            label.get_window_extent() for other in panels if other is not axes for label in other.get_yticklabels()
+        ]
+        assert not any(one.overlaps(other) for one in numbers for other in [*names, *others])
+        assert max(bar.get_window_extent().width for bar in axes.patches) > 0.8 * figure.dpi
+
+
+def test_an_axis_has_as_many_labels_as_fit():
+    _, [wide] = plot_named(5, 90_000, "list")
+    _, [narrow] = plot_named(5, 2 * 10**9, "half")
+    assert len(wide.get_xticks()) == 4
+    assert len(narrow.get_xticks()) == 2
+
+
+def test_names_that_are_long_stand_in_one_column_of_panels():
+    columns = {
+        length: len({axes.get_position().x0 for axes in plot_named(length, 900, "groups")[1]}) for length in (20, 21)
+    }
+    assert columns == {20: 2, 21: 1}
 
 
 @pytest.mark.parametrize("layout", [None, "constrained", "tight"])
@@ -314,3 +363,18 @@ def test_lists_without_an_order_are_sorted_for_readers_and_data_by_code_point():
     assert [name for name in drawn if name in told] == told
     assert release.items == list(release) == release.to_dict()["items"] == stored
     assert release.to_frame("pyarrow")["item"].to_pylist() == stored
+
+
+@pytest.mark.parametrize(
+    ("language", "one", "several"),
+    [
+        ("en", "1 item was found, fewer than the 3 asked for", "Top 1 of 30 items in each of 2 groups"),
+        ("de", "1 Eintrag gefunden, weniger als die verlangten 3", "Top 1 von 30 Einträgen in jeder von 2 Gruppen"),
+    ],
+)
+def test_one_item_has_no_order_to_tell_of(language, one, several):
+    release = discreet.Release(["a"], None, None, discreet.top_k({"a": 1, "b": 2}, 1, 1).guarantee, asked=3)
+    groups = discreet.top_k(discreet.grouped({"DE": SCORES, "FR": SCORES}, each_user="one"), k=1, epsilon=1)
+    assert release.title(find_language(language)) == one
+    assert groups.title(find_language(language)) == several
+    assert release.plot(language=language).get_suptitle() == one

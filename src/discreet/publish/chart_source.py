@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from discreet.errors import InvalidValueError, MissingExtraError, quote, refuse_column
-from discreet.publish.charts_file import VARIABLE, Chart, expand_variables
+from discreet.publish.charts_file import VARIABLE, Chart, expand_variables, is_database
 from discreet.release.statement import ADDS_ONE, Question
 from discreet.sources.discovered import discovered
 from discreet.sources.events.connect import open_table
@@ -182,8 +182,6 @@ def find_table(chart: Chart) -> Any:
     given = chart.settings["events"]
     if given.get("table") is not None:
         named = given["table"] if isinstance(given["table"], list) else [given["table"]]
-        if any(_is_database(each) for each in named):
-            raise InvalidValueError("table must be a file; the URL of a database is connect")
         paths = list(map(chart.find_path, named))
         return paths if len(paths) > 1 else paths[0]
 
@@ -194,7 +192,7 @@ def find_table(chart: Chart) -> Any:
 def _find_database(chart: Chart) -> str:
     """Return the URL of the database of the events, with the variables of the environment in it."""
     url = expand_variables(chart.settings["events"]["connect"], "connect")
-    if not _is_database(url):
+    if not is_database(url):
         raise InvalidValueError("connect must be the URL of a database, such as postgres://...")
     scheme, _, rest = url.partition("://")
     # The path of a database file is relative to the charts file, like all others.
@@ -221,11 +219,6 @@ def _open_spark_table(url: str, name: Any) -> Any:
         builder = builder.config(setting, value)
     session = ask("Spark", "starting", builder.getOrCreate)
     return ask("Spark", "opening the table", lambda: session.table(name), "a table of this name")
-
-
-def _is_database(given: Any) -> bool:
-    location = Location.parse(given)
-    return location is not None and location.database is not None
 
 
 def name_source(chart: Chart) -> str:

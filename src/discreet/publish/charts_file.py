@@ -45,7 +45,7 @@ from discreet.publish.options import (
 )
 from discreet.publish.site_folder import is_in_site
 from discreet.release.shortfall import parse_shortfall
-from discreet.sources.events.location import FilePath
+from discreet.sources.events.location import FilePath, Location
 from discreet.sources.events.periods import UNITS, Unit, open_zone
 
 RESERVED = {"index", "statement", "data"}
@@ -302,6 +302,12 @@ def read_charts(given: str | os.PathLike[str]) -> ChartsFile:
     return file
 
 
+def is_database(given: Any) -> bool:
+    """Return True for the URL of a database."""
+    location = Location.parse(given)
+    return location is not None and location.database is not None
+
+
 def expand_variables(text: str, key: str) -> str:
     """Return the value of a key with the variables of the environment in it."""
 
@@ -391,6 +397,11 @@ def _check_chart(chart: Chart) -> None:
     ):
         if (given.get(one) is None) == (given.get(other) is None):
             raise InvalidValueError(f"either {one} or {other} must be given, and not both: {why}")
+    named = events.get("table") or []
+    if any(is_database(each) for each in ([named] if isinstance(named, str) else named)):
+        raise InvalidValueError(
+            "table must name files, and the URL of a database is none: it is connect, with name for the table in it"
+        )
     if chart.get("counts") is not None and chart.get("split") is not None:
         raise InvalidValueError("split must be left out with counts")
     chart.mechanism  # noqa: B018  # an error in its parameters shows here

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 
 from discreet.errors import InvalidValueError
 from discreet.language import ENGLISH, Language
@@ -25,6 +26,9 @@ from discreet.release.grouped import AnyRelease
 from discreet.release.release import Release
 from discreet.release.sketch import Sketch
 from discreet.sources.events.periods import UNITS, Unit, list_periods, open_zone
+
+NO_ENTRIES = "[]\n"
+"""The file `statement.yaml` of a site without releases, which has an entry for each chart that has one."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +184,7 @@ def read_record(entries: Iterable[Entry], chart: Chart, withdrawals: Iterable[Wi
 
 def check_site_is_of(ledger: Ledger, file: ChartsFile) -> None:
     """Raise unless a ledger holds the releases that the site shows: another ledger would draw them a second time."""
-    if not (file.out / "index.html").exists():
+    if not (file.out / "index.html").exists() or _shows_nothing(file.out):
         return
     try:
         head = (file.out / MARK).read_text(encoding="utf-8").strip()
@@ -198,6 +202,14 @@ def check_site_is_of(ledger: Ledger, file: ChartsFile) -> None:
             "they would be lost, and drawn a second time from the same people. Name the ledger that the site was made "
             "with, or another out. A budget for every year needs no second ledger: discreet budget init --every year"
         )
+
+
+def _shows_nothing(out: Path) -> bool:
+    """Return True if the site at `out` has no release, as after a first run that failed: any ledger may take over."""
+    try:
+        return (out / "statement.yaml").read_text(encoding="utf-8") == NO_ENTRIES
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def find_due_periods(chart: Chart, moment: datetime) -> list[str | None]:

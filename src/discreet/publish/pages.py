@@ -23,13 +23,13 @@ from discreet.language import ENGLISH, Language
 from discreet.ledger.ledger import Ledger
 from discreet.publish.chart_source import describe_question, name_source
 from discreet.publish.charts_file import Chart, ChartsFile
-from discreet.publish.editions import Edition, is_withheld, read_record, spell_moment
+from discreet.publish.editions import NO_ENTRIES, Edition, is_withheld, read_record, spell_moment
 from discreet.publish.pictures import draw_pictures, is_drawable
 from discreet.publish.trends import describe_trend, find_list
 from discreet.release.formats import format_csv
 from discreet.release.grouped import AnyRelease, GroupedRelease, count_groups, name_group
 from discreet.release.registry import entry_to_yaml, write_registry_entry
-from discreet.release.release import Release, counts_people, describe_size
+from discreet.release.release import Release, counts_people
 from discreet.release.statement import (
     bound_belief,
     make_subject,
@@ -37,7 +37,7 @@ from discreet.release.statement import (
     promise_to_people,
     write_statement,
 )
-from discreet.text import hash_for_policy, printable
+from discreet.text import escape_markdown, hash_for_policy, printable
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -281,7 +281,7 @@ def _promise_of_any(site: Site) -> str | None:
 def _write_statements(site: Site) -> dict[str, str]:
     """Return the statements about the latest release of each chart, as Markdown and as registry entries in YAML."""
     language = site.language
-    texts = [f"# {language.text('statement.site_title', title=printable(site.file.title))}"]
+    texts = [f"# {language.text('statement.site_title', title=escape_markdown(printable(site.file.title)))}"]
     entries = []
     for pages in site.charts:
         chart, latest = pages.chart, pages.latest
@@ -306,7 +306,7 @@ def _write_statements(site: Site) -> dict[str, str]:
         )
         told = write_statement(subject, "statement.site_registry")
         lowered = re.sub("^(#+ )", r"#\1", told, flags=re.MULTILINE)
-        name = ", ".join(filter(None, [printable(chart.title), language.period(latest.period)]))
+        name = ", ".join(filter(None, [escape_markdown(printable(chart.title)), language.period(latest.period)]))
         heading, _, sections = lowered.replace("## ", f"## {name}: ", 1).partition("\n\n")
         texts.append(heading)
         if notices:
@@ -325,7 +325,7 @@ def _write_statements(site: Site) -> dict[str, str]:
         entries.append(entry_to_yaml(entry))
     if not entries:
         texts.append(language.text("site.nothing"))
-    return {"statement.md": "\n\n".join(texts) + "\n", "statement.yaml": "---\n".join(entries) or "[]\n"}
+    return {"statement.md": "\n\n".join(texts) + "\n", "statement.yaml": "---\n".join(entries) or NO_ENTRIES}
 
 
 def _describe_card(pages: ChartPages, language: Language) -> dict[str, Any]:
@@ -480,7 +480,7 @@ def describe_list(release: Release, earlier: Earlier | None, language: Language 
     went = [] if earlier is None else _find_missing(earlier.release.listing.items, release.items)
     new = {sort_key(item) for item in came}
     earlier_counts = None if earlier is None else earlier.release.counts
-    caption = f"{describe_size(release, language)}, {release.listing.describe_order(language)}."
+    caption = f"{release.title(language)}."
     if release.counts is not None:
         caption += f" {language.text('site.line')}"
     view = {

@@ -18,6 +18,7 @@ from discreet.release.release import (
     Listing,
     Release,
     add_decimals,
+    add_order,
     describe_caveats,
     describe_cost,
     describe_mechanism,
@@ -92,7 +93,7 @@ class GroupedListing:
     def describe_order(self, language: Language = ENGLISH) -> str:
         """Describe the order of the items in words."""
         return language.text("list.or").join(
-            sorted({listing.describe_order(language) for listing in self.lists.values()})
+            sorted({listing.describe_order(language) for listing in self.lists.values()} - {""})
         )
 
     def to_lines(self) -> list[str]:
@@ -321,15 +322,15 @@ class GroupedRelease(Mapping[Any, Release]):
             items = language.text("list.of_all", count=sizes[0])
         if len(sizes) > 1:
             items = language.text("list.of_some", least=sizes[0], most=sizes[-1])
-        return language.text(
+        size = language.text(
             "list.groups_title",
             top=language.text("list.top" if all(release.k == self.k for release in self.values()) else "list.up_to"),
             count=self.k,
             items=items,
             groups=count_groups(len(self), language),
             by=self.name_columns(language),
-            order=self.listing.describe_order(language),
         )
+        return add_order(size, self.listing.describe_order(language), language)
 
     def name_columns(self, language: Language = ENGLISH) -> str:
         """Return the columns that make a group, for the end of a title; an empty text if they have no name."""

@@ -20,6 +20,7 @@ from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubplotParams
 from matplotlib.text import Text
+from matplotlib.ticker import MaxNLocator
 
 from discreet.errors import InvalidTypeError, InvalidValueError, quote
 from discreet.labels import sort_key
@@ -43,6 +44,9 @@ ROW = 0.27
 MOST_ITEMS = 1000
 """The largest number of items in a picture: its height then stays below the limits of PNG files and of readers."""
 
+MOST_PANELS = 150
+"""The largest number of groups in a picture, for the same reason."""
+
 _LETTERS, _SMALL_LETTERS = 12, 16
 """The letters that fit one inch, of names in chips and of the small print below a picture."""
 
@@ -51,6 +55,15 @@ _COLUMN = 10
 
 _LONGEST = 40
 """A longer name is cut in the middle."""
+
+_SHORTEST = 12
+"""A name is cut to no fewer letters than this."""
+
+_NAMED = 20
+"""Panels with bars stand in one column if a name is longer than this, because bars beside it would be too short."""
+
+_TICK_LETTER, _TICK_GAP = 6.0, 9.0
+"""The width of a letter below a tick and the least gap between two labels, in points: digits are 5.7 wide at size 9."""
 
 _NARROWEST = 1.5
 """In axes of fewer inches than this, a title and notes are as wide as this."""
@@ -196,7 +209,9 @@ def draw_release(release: Release, ax: Any = None, dark: bool = False, language:
         across, rows = _arrange(release.listing, width)
         axes = open_axes(ax, ROW * max(rows, 1) + 0.9 + 0.2 * len(notes), theme)
         entitle(axes, theme, release.title(language), warning)
-        _draw_listing(axes, release.listing, theme, across, rows, language)
+        # Names stand beside bars, and leave them some of the width in small axes of the caller.
+        longest = min(_LONGEST, max(_SHORTEST, int(0.6 * _LETTERS * width)))
+        _draw_listing(axes, release.listing, theme, across, rows, language, longest)
         label = "" if release.counts is None else language.text("picture.interval")
         write_below(axes, theme, notes, label)
         return figure_of(axes)
@@ -216,18 +231,21 @@ def draw_groups(release: GroupedRelease, dark: bool = False, language: Language 
     shown: dict[Any, Listing] = {}
     for group, each in release.items():
         listing = each.make_listing(language)
-        if shown and sum(len(one.items) for one in shown.values()) + len(listing.items) > MOST_ITEMS:
+        items = sum(len(one.items) for one in shown.values()) + len(listing.items)
+        if shown and (items > MOST_ITEMS or len(shown) == MOST_PANELS):
             break
         shown[group] = listing
     check_size(len(next(iter(shown.values())).items))
     with themed(dark) as theme:
         has_counts = any(listing.counts is not None for listing in shown.values())
-        columns = min(len(shown), 2 if has_counts else 3)
+        longest = max(len(name) for listing in shown.values() for name in ["", *_spell_items(listing.items)])
+        # Three columns of short names, two of bars, and fewer where names are long.
+        fitting = (1 if longest > _NAMED else 2) if has_counts else _count_columns(longest, WIDTH)
+        columns = min(len(shown), fitting, 3)
         plans = {group: _arrange(listing, WIDTH / columns) for group, listing in shown.items()}
         tall = [max(rows for _, rows in list(plans.values())[i : i + columns]) for i in range(0, len(shown), columns)]
         # Constrained layout makes no room for a heading at the right; names of items stand at the left of bars.
-        named = [name for listing in shown.values() for name in _spell_items(listing.items)] if has_counts else []
-        letters = max(12, int(_LETTERS * WIDTH / columns) - max(map(len, named), default=0))
+        letters = max(12, int(_LETTERS * WIDTH / columns) - (longest if has_counts else 0))
         headings = {
             group: fill(
                 shorten(name_group(group), 90 // columns) + (f" ({listing.bound})" if listing.bound else ""), letters
@@ -245,6 +263,8 @@ def draw_groups(release: GroupedRelease, dark: bool = False, language: Language 
         if more := len(release) - len(shown):
             notes.append(language.text("picture.more_groups", count=more))
         figure = Canvas(figsize=(WIDTH, sum(heights) + 0.5 + 0.2 * len(notes)), layout="constrained")
+        # The number at the end of a bar stays apart from the names of the panel at its right.
+        figure.get_layout_engine().set(wspace=0.06)  # type: ignore[union-attr, call-arg]  # that of the line above
         grid = figure.subplots(
             len(heights), columns, squeeze=False, sharex=has_counts, gridspec_kw={"height_ratios": heights}
         )
@@ -297,13 +317,20 @@ def _arrange(listing: Listing, width: float) -> tuple[int, int]:
     if listing.counts is not None or not count:
         return 1, count
     longest = max(map(len, _spell_items(listing.items)))
-    across = max(1, min(4, ceil(count / _COLUMN), int(_LETTERS * width / (longest + 4))))
+    across = min(4, ceil(count / _COLUMN), _count_columns(longest, width))
     return across, ceil(count / across)
 
 
-def _draw_listing(axes: Axes, listing: Listing, theme: Theme, across: int, rows: int, language: Language) -> None:
+def _count_columns(longest: int, width: float) -> int:
+    """Return the number of columns of names of at most so many letters that fit a width in inches, at least one."""
+    return max(1, int(_LETTERS * width / (longest + 3)))
+
+
+def _draw_listing(
+    axes: Axes, listing: Listing, theme: Theme, across: int, rows: int, language: Language, longest: int = _LONGEST
+) -> None:
     if listing.counts is not None and listing.counts:
-        _draw_bars(axes, listing, listing.counts, theme, language)
+        _draw_bars(axes, listing, listing.counts, theme, language, longest)
         return
     axes.set(xlim=(0, across), ylim=(max(rows, 1) - 0.5, -0.5), xticks=[], yticks=[])
     axes.set_frame_on(False)
@@ -319,7 +346,9 @@ def _draw_listing(axes: Axes, listing: Listing, theme: Theme, across: int, rows:
         axes.text(column + 0.03, row, words, va="center", fontsize=10, bbox=None if numbered else chip)
 
 
-def _draw_bars(axes: Axes, listing: Listing, counts: Sequence[Any], theme: Theme, language: Language) -> None:
+def _draw_bars(
+    axes: Axes, listing: Listing, counts: Sequence[Any], theme: Theme, language: Language, longest: int
+) -> None:
     """Draw a bar from zero for each count, its interval over it and its number beside it."""
     places = {sort_key(item): place for place, item in enumerate(listing.order or [], 1)}
     rows = range(len(counts))
@@ -330,7 +359,7 @@ def _draw_bars(axes: Axes, listing: Listing, counts: Sequence[Any], theme: Theme
     axes.axvline(0, color=theme.quiet, linewidth=0.8)
     for row, count in enumerate(counts):
         write_beside(axes, theme, str(language.spell(count.value)), max(high[row], 0.0), row)
-    names = _spell_items([count.item for count in counts])
+    names = _spell_items([count.item for count in counts], longest)
     if listing.order is not None:
         order = [language.text("site.place", place=places[sort_key(count.item)]) for count in counts]
         names = [f"{name} ({place})" for name, place in zip(names, order, strict=True)]
@@ -341,11 +370,30 @@ def _draw_bars(axes: Axes, listing: Listing, counts: Sequence[Any], theme: Theme
     # Room for the numbers at the end of the bars.
     axes.margins(x=0.18)
     axes.xaxis.set_major_formatter(lambda x, _: language.number(f"{x:,.10g}"))
-    axes.locator_params(axis="x", nbins=4)
+    axes.xaxis.set_major_locator(_FittingLocator())
     axes.tick_params(axis="x", labelsize=9)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
     axes.spines["left"].set_visible(False)
+
+
+class _FittingLocator(MaxNLocator):
+    """Round numbers along a horizontal axis, as many as have room for their labels, at most four steps."""
+
+    def tick_values(self, vmin: float, vmax: float) -> Any:
+        low, high = sorted((vmin, vmax))
+        axis: Any = self.axis
+        axes = axis.axes
+        points = axes.get_window_extent().width / figure_of(axes).dpi * 72
+        for steps in (4, 3, 2, 1):
+            self.set_params(nbins=steps)
+            ticks = [tick for tick in super().tick_values(vmin, vmax) if low <= tick <= high]
+            labels = [axis.major.formatter(tick, None) for tick in ticks]
+            needed = max(map(len, labels), default=0) * _TICK_LETTER + _TICK_GAP
+            if len(ticks) < 2 or (ticks[1] - ticks[0]) / (high - low) * points >= needed:
+                return np.array(ticks)
+        # Bars begin at zero, so an axis without room has that tick.
+        return np.array([tick for tick in ticks if tick == 0][:1])
 
 
 def write_beside(axes: Axes, theme: Theme, number: str, end: float, row: float) -> None:
@@ -354,16 +402,16 @@ def write_beside(axes: Axes, theme: Theme, number: str, end: float, row: float) 
     axes.annotate(number, (end, row), (6, 0), textcoords="offset points", va="center", fontsize=9, bbox=box)
 
 
-def _spell_items(items: Sequence[Any]) -> list[str]:
+def _spell_items(items: Sequence[Any], longest: int = _LONGEST) -> list[str]:
     """Return the names of items; long ones are cut in the middle, and numbered where they would then be the same."""
     names = [printable(item) for item in items]
-    cut = [_cut(name, _LONGEST) for name in names]
+    cut = [_cut(name, longest) for name in names]
     total, seen = Counter(cut), Counter[str]()
     for place, name in enumerate(cut):
         if total[name] > 1 and name != names[place]:
             seen[name] += 1
             number = f" ({seen[name]})"
-            cut[place] = _cut(names[place], _LONGEST - len(number)) + number
+            cut[place] = _cut(names[place], longest - len(number)) + number
     return cut
 
 

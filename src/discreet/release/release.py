@@ -218,9 +218,11 @@ class Listing:
     names: ClassVar[tuple[str, ...]] = ()
 
     def describe_order(self, language: Language = ENGLISH) -> str:
-        """Describe the order of the items in words."""
+        """Describe the order of the items in words; empty for one item without a count, which has no order."""
         if self.counts is not None:
             return language.text("list.by_count")
+        if len(self.items) < 2:
+            return ""
         return language.text("list.by_name" if self.order is None else "list.by_order")
 
     def columns(self) -> list[str]:
@@ -515,9 +517,8 @@ class Release:
 
     def title(self, language: Language = ENGLISH) -> str:
         """Return the line above the items."""
-        size = describe_size(self, language)
-        order = self.listing.describe_order(language)
-        return size if not self.items else language.text("list.title", size=size, order=order)
+        order = self.listing.describe_order(language) if self.items else ""
+        return add_order(describe_size(self, language), order, language)
 
     def notes(self, language: Language = ENGLISH) -> list[str]:
         """Return lines for people: the guarantee, and caveats about the list."""
@@ -532,6 +533,11 @@ class Release:
         support = describe_support(self, language)
         warnings = describe_warnings(self.guarantee, self.private, language, self.chosen)
         return [*([] if support is None else [support]), *warnings, *describe_caveats(self, language)]
+
+
+def add_order(size: str, order: str, language: Language) -> str:
+    """Return the size of a list and, unless it is empty, the order of its items."""
+    return language.text("list.title", size=size, order=order) if order else size
 
 
 def describe_size(release: Release, language: Language = ENGLISH) -> str:

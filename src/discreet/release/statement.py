@@ -29,7 +29,7 @@ from discreet.release.grouped import GroupedRelease, count_groups
 from discreet.release.guarantee import Guarantee
 from discreet.release.release import Release, describe_parts, describe_size, to_json_text
 from discreet.release.sketch import Sketch
-from discreet.text import printable
+from discreet.text import escape_markdown, printable
 
 if TYPE_CHECKING:
     from discreet.ledger.account import Account, Entry
@@ -272,7 +272,7 @@ def write_statement(subject: Subject, registry: str = "statement.registry") -> s
         "statement.unknown": [*asked, "", language.text(registry)],
     }
     body = [line for key, lines in sections.items() for line in ("", f"## {language.text(key)}", "", *lines)]
-    return "\n".join([f"# {subject.title}", *body])
+    return "\n".join([f"# {escape_markdown(subject.title)}", *body])
 
 
 def _list_promises(subject: Subject) -> list[str]:
@@ -287,7 +287,7 @@ def _list_promises(subject: Subject) -> list[str]:
     if ledger is None:
         who, together = tell("statement.protected"), [tell("statement.no_ledger")]
     else:
-        who = tell("statement.protected_unit", unit=printable(ledger.budget.unit))
+        who = tell("statement.protected_unit", unit=escape_markdown(printable(ledger.budget.unit)))
         all_lists = tell("statement.together", promise=promise_of_ledger(ledger.account, subject.language))
         together = [all_lists, *describe_periods(ledger.account, subject.language)]
     said = [
@@ -601,7 +601,8 @@ def _list_terms(subject: Subject) -> list[tuple[str, str]]:
     budget = None
     if ledger is not None:
         _, total, spent = name_budget(ledger.account, language)
-        budget = tell("budget.cell", total=total, unit=ledger.budget.unit, spent=spent)
+        unit = escape_markdown(printable(ledger.budget.unit))
+        budget = tell("budget.cell", total=total, unit=unit, spent=spent)
     asked = "cell.epsilon" if subject.private else "cell.epsilon_asked"
     question, bound = subject.question, None
     if items is None and subject.bound is not None:
@@ -647,7 +648,7 @@ def _quote_code(text: str) -> str:
 
 def _describe_charge(entry: Entry, language: Language) -> str:
     """Return the charge of a release, its time, its part and, for a budget that renews, its period."""
-    part = "" if entry.part is None else language.text("cell.part", part=printable(entry.part))
+    part = "" if entry.part is None else language.text("cell.part", part=escape_markdown(printable(entry.part)))
     period = "" if entry.period is None else language.text("cell.within", period=language.period(entry.period))
     return language.text(
         "cell.charge",
