@@ -260,7 +260,7 @@ def ascends(one, other):
 def check_guarantee(guarantee, call, mechanism, sensitivity, d):
     """What was asked for is what is promised."""
     # A float among the privacy parameters is its shortest decimal.
-    said = repr(call["epsilon"]) if isinstance(call["epsilon"], float) else call["epsilon"]
+    said = repr(float(call["epsilon"])) if isinstance(call["epsilon"], float) else call["epsilon"]
     epsilon = meant(said) if call["k"] < d else Fraction(0)
     agree(guarantee.epsilon == epsilon, f"epsilon {call['epsilon']!r} is promised as {guarantee.epsilon}")
     agree(guarantee.adjacency == (call["adjacency"] or "add-remove"), f"{call['adjacency']!r} is {guarantee.adjacency}")

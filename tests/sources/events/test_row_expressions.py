@@ -161,7 +161,9 @@ def evaluate(given, texts, columns=("n", "a", "b")):
     opened = open_table(Location.parse(table) or table, given.get("name"), "table", columns)
     try:
         names = derive_columns(opened, [RowExpression.parse("item", text) for text in texts])
-        wanted = {f"c{place}": opened.table[names[text]] for place, text in enumerate(texts)}
+        columns = (opened.table[names[text]] for text in texts)
+        # ClickHouse sends booleans with NULL as numbers, which ibis cannot fetch as booleans.
+        wanted = {f"c{at}": each.cast("int8") if each.type().is_boolean() else each for at, each in enumerate(columns)}
         made = opened.table.select(n=read_cell(opened.dialect, opened.table.n, "integer"), **wanted)
         rows = sorted(ask(opened.engine, "evaluating", made.to_pyarrow).to_pylist(), key=lambda row: row["n"])
     finally:
