@@ -101,7 +101,7 @@ class LedgerError(Error, RuntimeError):
 
 
 class BudgetSpentError(LedgerError):
-    """A release costs more than the rest of a ledger's budget; nothing was drawn.
+    """A release costs more than the rest of a ledger's budget; nothing was drawn, and a command exits with 3.
 
     Examples
     --------

@@ -106,19 +106,19 @@ class Program(TyperGroup):
         logged = JSON_LOG.set(LOG_STREAMS.get(arguments[0]) if is_json else None)
         try:
             # In standalone mode the parser would print errors in its own form.
-            code = int(super().main(args, prog_name, complete_var, False, windows_expand_args, **context) or SUCCESS)
+            status = int(super().main(args, prog_name, complete_var, False, windows_expand_args, **context) or SUCCESS)
             # An error of the last write is reported here; when Python ends, it cannot be.
             if getattr(sys, "stdout", None) is not None:
                 sys.stdout.flush()
         except KeyboardInterrupt:
-            code = report_error(typer.Abort(), arguments)
+            status = report_error(typer.Abort(), arguments)
         except Exception as error:
-            code = report_error(error, arguments)
+            status = report_error(error, arguments)
         finally:
             JSON_LOG.reset(logged)
         if standalone_mode:
-            sys.exit(code)
-        return code
+            sys.exit(status)
+        return status
 
 
 app = typer.Typer(

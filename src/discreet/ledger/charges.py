@@ -319,7 +319,8 @@ def check_release_delta(account: Account, delta: Fraction, must_fit: bool = True
         )
     asked, left = round_apart(delta, own - spent)
     raise BudgetSpentError(
-        f"delta {asked} does not fit: {left} of {round_up(own)} is left for releases{_name_part(account, part)}"
+        f"delta {asked} does not fit: {left} of {round_up(own)} is left for releases{_name_part(account, part)}, "
+        "and nothing was drawn"
     )
 
 

@@ -1,4 +1,4 @@
-"""Find the items at given ranks in a snapshot of the scores, without sorting on the engine.
+"""Count the scores of a snapshot, and find the items at given ranks, without sorting on the engine.
 
 Items of equal score are ordered by value: numbers and dates by size, strings by code point (the order of their UTF-8
 bytes), False before True. To find the item at an offset of a large run, its items are counted by bucket, which is a
