@@ -132,6 +132,14 @@ def test_a_clock_that_goes_back_charges_nothing(place, monkeypatch):
 
 
 @on_postgres
+def test_the_clock_of_the_host_that_makes_a_ledger_opens_no_period(place, monkeypatch):
+    now = datetime.now(UTC)
+    monkeypatch.setattr(charges, "now", lambda: now - timedelta(days=400))
+    ledger = create(place, every="month")
+    assert abs(ledger.account.time - now) < timedelta(minutes=1)
+
+
+@on_postgres
 def test_the_clock_of_one_host_ends_no_period(place, monkeypatch):
     """The clock of the server counts: a host that is a year ahead would spend the budget of the next year today."""
     ledger = create(place, every="year")

@@ -168,12 +168,15 @@ class Ledger:
             "adjacency": adjacency,
             "unit": charges.check_text(unit, "unit"),
             "dataset": None if dataset is None else charges.check_text(dataset, "dataset"),
-            "time": charges.stamp(charges.now()),
             "version": discreet.__version__,
             # No two ledgers share a hash.
             "id": secrets.token_hex(16),
         }
-        open_store(path).make(next_record(None, BUDGET, budget))
+
+        def make_first(clock: datetime | None) -> Record:
+            return next_record(None, BUDGET, {**budget, "time": charges.stamp(clock or charges.now())})
+
+        open_store(path).make(make_first)
         return cls(path, wait=wait)
 
     def __repr__(self) -> str:
