@@ -158,7 +158,7 @@ def make_sites(folder: Path) -> Iterator[Path]:
         lines = [f'{number},"{title}"\n' for number, title in enumerate(texts["items"])]
         (charts / "songs.csv").write_text("song,title\n" + "".join(lines), encoding="utf-8")
         pa.parquet.write_table(pa.Table.from_pylist(list(_make_events())), charts / "events.parquet")
-        discreet.Ledger.create(charts / "budget.db", epsilon=5, every="year", unit=texts["unit"])
+        discreet.Ledger.create(charts / "budget.db", epsilon=5, every="year", since="2025-01-01", unit=texts["unit"])
         with contextlib.chdir(charts), contextlib.redirect_stdout(io.StringIO()):
             for k, as_of in ((4, "2025-09-01"), (5, "2025-11-01")):
                 told = CHARTS.format(**texts, language=language, site=f"site-{language}", k=k)

@@ -256,7 +256,9 @@ def test_the_dataset_is_in_the_chain(tmp_path):
 
 def test_a_ledger_from_before_there_were_datasets_is_for_any(tmp_path):
     words = {"adjacency": "add-remove", "unit": "users", "time": "2026-01-01T00:00:00Z", "version": "0.1.0", "id": "1"}
-    store.open_store(tmp_path / "old.db").make(next_record(None, BUDGET, {"epsilon": "1", "delta": None, **words}))
+    store.open_store(tmp_path / "old.db").make(
+        lambda _: next_record(None, BUDGET, {"epsilon": "1", "delta": None, **words})
+    )
     ledger = discreet.Ledger(tmp_path / "old.db")
     assert ledger.budget.dataset is None
     release(ledger)

@@ -93,7 +93,8 @@ def test_a_charge_counts_in_the_period_of_as_of_and_never_in_one_before_the_last
 @pytest.mark.parametrize("zone", [None, "America/New_York", "Pacific/Kiritimati"])
 @pytest.mark.parametrize("moment", ["0226-12-31", "0001-01-01", "1899-12-31", "9999-12-31T23:59-10:00"])
 def test_a_moment_that_cannot_be_read_again_is_refused(tmp_path, zone, moment):
-    ledger = discreet.Ledger.create(tmp_path / "b.db", epsilon=1, every="year", zone=zone, unit="users")
+    terms = {"every": "year", "zone": zone, "since": "1900-01-01"}
+    ledger = discreet.Ledger.create(tmp_path / "b.db", epsilon=1, unit="users", **terms)
     with pytest.raises(discreet.Error, match="as_of must be in the years 1900 to 2999, not '"):
         release(ledger, as_of=moment)
     release(ledger, as_of="1900-01-02")
@@ -225,6 +226,15 @@ def test_a_period_in_a_ledger_without_periods_is_damage(tmp_path):
             for zone in ("localtime", "Factory", "posixrules", "posix/UTC", "right/UTC", "Localtime")
         ),
         ({"zone": "UTC"}, "zone must be left out without every"),
+        ({"since": "2023-01-01"}, "since must be left out without every"),
+        *(
+            ({"every": "year", "since": since}, "since must be a day such as 2023-01-01, in 1900 or later, not '?")
+            for since in ("2023", "soon", "1899-12-31", "2023-02-30", 2023, datetime(2023, 1, 1))
+        ),
+        (
+            {"every": "month", "since": "2999-01-01"},
+            r"since must not be after today, \d{4}-\d\d-\d\d, and is 2999-01-01",
+        ),
         ({"every": "year", "zone": "Berlin"}, "zone must be the name of a time zone such as 'Europe/Berlin'"),
     ],
 )
@@ -252,6 +262,19 @@ def test_the_statement_tells_each_period_and_all(ledger, clock):
     charged = late.statement(ledger)
     assert "counted in the budget of 2024; it counts as of 31 December 2024, 00:00 UTC" in charged
     assert "counts as of" not in text
+
+
+def test_the_statement_names_a_start_before_the_ledger_was_made(tmp_path, clock):
+    clock.set("2025-03-04")
+    twice = "Twelve months may lie in two calendar years, so up to twice the budget may be spent within them."
+    made = "The ledger was made in 2025 and has budgets from"
+    # A day in the year in which the ledger is made changes nothing.
+    for since, is_named in (("2023-05-06", True), ("2025-01-01", False)):
+        ledger = discreet.Ledger.create(tmp_path / since, epsilon=1, every="year", since=since, unit="users")
+        text = release(ledger).statement(ledger)
+        assert (f"{made} 2023 on, so all of these may be spent at about the same time." in text) == is_named
+        assert (twice not in text, made in text) == (is_named, is_named)
+        assert ("before the ledger was made" in ledger._repr_html_()) == is_named
 
 
 def test_a_statement_with_a_delta_converts_no_sum_of_rho(tmp_path, clock):
@@ -287,8 +310,12 @@ def test_the_commands_take_the_renewal_and_as_of(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "scores.csv").write_text("item,score\na,9\nb,1\n")
     options = ["--epsilon", "1", "--every", "quarter", "--zone", "Asia/Tokyo", "--unit", "users"]
-    assert app(["budget", "init", "b.db", *options], standalone_mode=False) == 0
-    assert "epsilon 1 every quarter in Asia/Tokyo, nothing carries over" in capsys.readouterr().out
+    assert app(["budget", "init", "b.db", *options, "--since", "2024-02-01"], standalone_mode=False) == 0
+    told = capsys.readouterr().out
+    assert "epsilon 1 every quarter in Asia/Tokyo, nothing carries over" in told
+    assert "since     2024-Q1, before the ledger was made" in told
+    app(["budget", "show", "b.db", "--json"], standalone_mode=False)
+    assert json.loads(capsys.readouterr().out)["since"] == "2024-02-01"
     release_it = [
         "select",
         "scores.csv",

@@ -4,11 +4,12 @@ Races are in test_race.py and kills in test_kills.py, for both places too.
 """
 
 import json
+import random
 import re
 import threading
 import time
 import traceback
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -18,9 +19,9 @@ import pytest
 import discreet
 from chart_folder import ARTISTS, fill_folder, publish, read_log, read_site
 from discreet.cli.app import app
-from discreet.errors import InternalError, LedgerError
+from discreet.errors import InternalError, InvalidValueError, LedgerError
 from discreet.exact.entropy import SystemBits
-from discreet.ledger import charges, postgres_store
+from discreet.ledger import charges, postgres_store, store
 from discreet.ledger.postgres_store import PostgresTransaction
 from discreet.ledger.store import open_store
 from discreet.publish import editions, run
@@ -129,6 +130,118 @@ def test_a_clock_that_goes_back_charges_nothing(place, monkeypatch):
     with undrawn(monkeypatch), pytest.raises(LedgerError, match=r"^the clock says .* nothing was drawn"):
         release(ledger)
     assert (len(ledger.history()), ledger.check()) == (1, 3)
+
+
+def set_clock(monkeypatch, text):
+    """Sets the clock that counts, that of this machine for a file and that of the server for a table."""
+    moment = datetime.fromisoformat(text).replace(tzinfo=UTC)
+    monkeypatch.setattr(charges, "now", lambda: moment)
+    monkeypatch.setattr(PostgresTransaction, "clock", lambda _: moment)
+
+
+QUARTERS = [f"{year}-Q{number}" for year in range(2021, 2026) for number in range(1, 5)]
+
+
+def spend_quarters(ledger, quarters):
+    """Tries to charge the whole budget as of each quarter."""
+    for name in quarters:
+        year, number = map(int, name.split("-Q"))
+        with suppress(discreet.Error):
+            release(ledger, as_of=f"{year}-{3 * number - 2:02}-01")
+
+
+@on_both
+@pytest.mark.parametrize("since", [None, "2023-02-15", "2022-01-01"])
+def test_the_periods_that_can_be_charged_are_those_from_the_start_to_now(place, monkeypatch, since):
+    first = QUARTERS.index({None: "2023-Q2", "2023-02-15": "2023-Q1", "2022-01-01": "2022-Q1"}[since])
+    for number, (moment, last) in enumerate(
+        [("2023-05-11", "2023-Q2"), ("2023-12-31", "2023-Q4"), ("2024-04-01", "2024-Q2")]
+    ):
+        set_clock(monkeypatch, "2023-05-10")
+        ledger = create(f"{place}_{number}", epsilon="0.1", every="quarter", since=since)
+        set_clock(monkeypatch, moment)
+        spend_quarters(ledger, QUARTERS + QUARTERS)
+        assert list(ledger.periods) == QUARTERS[first : QUARTERS.index(last) + 1]
+        assert len(ledger.history()) == len(ledger.periods)
+        assert ledger.check()
+
+
+@on_both
+def test_no_order_of_tries_spends_more_budgets_than_there_are_periods(place, monkeypatch):
+    rng = random.Random(3)
+    set_clock(monkeypatch, "2023-05-10")
+    ledger = create(place, epsilon="0.1", every="quarter", since="2022-08-01")
+    for moment, last in (("2023-05-10", "2023-Q2"), ("2023-08-01", "2023-Q3"), ("2024-04-01", "2024-Q2")):
+        set_clock(monkeypatch, moment)
+        spend_quarters(ledger, rng.sample(QUARTERS, 8))
+        assert set(ledger.periods) <= set(QUARTERS[QUARTERS.index("2022-Q3") : QUARTERS.index(last) + 1])
+        assert len(ledger.history()) == len(ledger.periods)
+
+
+@on_both
+def test_a_period_before_the_ledger_was_made_is_refused(place, monkeypatch):
+    set_clock(monkeypatch, "2025-01-03")
+    ledger = create(place, every="year", zone="Europe/Berlin")
+    early = (
+        "as_of must be in 2025 or later, the period in which the ledger was made, not in 2024, and nothing was drawn: "
+        "leave as_of out, or make a ledger that begins earlier, with 'discreet budget init --since 2024-01-01'"
+    )
+    with undrawn(monkeypatch), pytest.raises(InvalidValueError, match=f"^{re.escape(early)}$"):
+        release(ledger, as_of="2024-12-31")
+    # In Berlin the year has begun.
+    release(ledger, as_of="2024-12-31T23:30Z")
+    started = create(f"{place}_2", every="year", since="2023-07-08")
+    release(discreet.Ledger(f"{place}_2"), as_of="2023-01-01")
+    with (
+        undrawn(monkeypatch),
+        pytest.raises(
+            InvalidValueError, match="as_of must be in 2023 or later, the period of the last charge, not in 2022"
+        ),
+    ):
+        release(started, as_of="2022-12-31")
+    assert (list(ledger.periods), list(started.periods)) == (["2025"], ["2023"])
+    with (
+        undrawn(monkeypatch),
+        pytest.raises(
+            InvalidValueError, match="as_of must be in 2023 or later, the first period of the ledger, not in 2022"
+        ),
+    ):
+        release(create(f"{place}_3", every="year", since="2023-07-08"), as_of="2022-12-31")
+
+
+@on_both
+def test_a_ledger_from_before_there_was_a_start_keeps_its_charges_and_takes_no_more_of_them(place, monkeypatch):
+    set_clock(monkeypatch, "2025-03-04")
+    ledger = create(place, every="year", since="2020-01-01")
+    for moment in ("2021-05-06", "2022-05-06"):
+        release(ledger, as_of=moment, request_id=moment)
+    # An earlier version wrote the same records without a start.
+    last, rows = None, []
+    for record in ledger._all()[1]:
+        last = store.next_record(last, record.kind, {k: v for k, v in record.content.items() if k != "since"})
+        rows.append((last.number, last.kind, last.body, last.previous, last.hash))
+    run_sql(place, "DELETE FROM records")
+    put_back(place, rows)
+    old = discreet.Ledger(place)
+    assert (old.budget.since, list(old.periods), old.check()) == (None, ["2021", "2022"], 5)
+    assert old.history()[1].release == release(old, as_of="2022-05-06", request_id="2022-05-06")
+    for moment in ("2021-05-06", "2022-05-06", "2024-12-31"):
+        with (
+            undrawn(monkeypatch),
+            pytest.raises(InvalidValueError, match="as_of must be in 2025 or later, the period in"),
+        ):
+            release(old, as_of=moment)
+    release(old)
+    release(old, as_of="2025-01-01")
+    assert (list(old.periods), discreet.Ledger(place).check()) == (["2021", "2022", "2025"], 9)
+
+
+@on_postgres
+def test_the_clock_of_the_host_that_makes_a_ledger_opens_no_period(place, monkeypatch):
+    now = datetime.now(UTC)
+    monkeypatch.setattr(charges, "now", lambda: now - timedelta(days=400))
+    ledger = create(place, every="month")
+    assert abs(ledger.account.time - now) < timedelta(minutes=1)
 
 
 @on_postgres

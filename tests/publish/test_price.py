@@ -102,7 +102,7 @@ def test_a_budget_with_a_delta_lasts_longer(tmp_path):
 
 def test_a_budget_that_renews_tells_what_fits_of_what_is_due_in_its_year(tmp_path):
     """Twelve charges fall in each year: that of December is the first of the next."""
-    renewed = {"every": "year", "zone": "Europe/Berlin"}
+    renewed = {"every": "year", "zone": "Europe/Berlin", "since": "2026-01-01"}
     price = price_of(tmp_path, ARTISTS, epsilon="1.1", **renewed)
     # October is charged now, November in December.
     assert (price.charts[0].lasts, price.charts[0].coming, price.period, price.left) == (1, 1, "2026", 1)

@@ -275,7 +275,7 @@ def test_what_the_budget_does_not_allow_is_refused(folder, capsys):
 
 def test_a_year_ends_and_the_site_keeps_both(folder, capsys):
     Path("budget.db").unlink()
-    Ledger.create("budget.db", epsilon="0.1", every="year", unit="listeners")
+    Ledger.create("budget.db", epsilon="0.1", every="year", since="2025-01-01", unit="listeners")
     write_charts(folder, ARTISTS)
     assert publish("--as-of", "2025-11-02") == 0
     assert "this run costs epsilon 0.1; 0 of 0.1 is left after it in 2025" in capsys.readouterr().out
@@ -300,7 +300,7 @@ def test_a_year_ends_and_the_site_keeps_both(folder, capsys):
 
 def test_a_moment_of_a_year_that_ended_is_refused_by_the_price_as_by_the_run(folder, capsys):
     Path("budget.db").unlink()
-    Ledger.create("budget.db", epsilon=1, every="year", unit="listeners")
+    Ledger.create("budget.db", epsilon=1, every="year", since="2025-01-01", unit="listeners")
     write_charts(folder, ARTISTS)
     assert publish(*OCTOBER) == 0
     assert publish("--as-of", "2026-01-02") == 0
@@ -321,9 +321,38 @@ def test_a_moment_of_a_year_that_ended_is_refused_by_the_price_as_by_the_run(fol
     assert (read_site(), Ledger("budget.db").head) == (site, head)
 
 
+def test_periods_before_the_ledger_was_made_are_not_charged_by_a_backfill(folder, capsys):
+    """The price refuses them as the run does, and a ledger with a start that all can see takes them."""
+    Path("budget.db").unlink()
+    Ledger.create("budget.db", epsilon=1, every="year", unit="listeners")
+    write_charts(folder, ARTISTS)
+    this = datetime.now(UTC).year
+    early = (
+        f"as_of must be in {this} or later, the period in which the ledger was made, not in 2025, and nothing was "
+        "drawn: leave as_of out, or make a ledger that begins earlier, with 'discreet budget init --since 2025-01-01'"
+    )
+    for option in ("--dry-run", "--yes"):
+        assert publish(*OCTOBER, option) == 2
+        assert early in capsys.readouterr().err
+    assert publish() == 0
+    name = Ledger("budget.db").history()[0].request_id
+    correct = ["publish", "correct", "charts.toml", *name.split("/"), "--reason", "wrong"]
+    for option in ("--dry-run", "--yes"):
+        assert app([*correct, *OCTOBER, option], standalone_mode=False) == 2
+        assert f"as_of must be in {this} or later, the period of the last charge" in capsys.readouterr().err
+    Path("budget.db").unlink()
+    shutil.rmtree(Path("site").resolve())
+    Path("site").unlink()
+    assert app(["budget", "init", "budget.db", "--epsilon", "1", "--every", "year", "--since", "2025-10-01", "--unit",
+                "listeners"], standalone_mode=False) == 0  # fmt: skip
+    for moment in (*OCTOBER[1:], *NOVEMBER[1:]):
+        assert publish("--as-of", moment) == 0
+    assert list(Ledger("budget.db").periods) == ["2025"]
+
+
 def test_a_moment_without_an_offset_is_of_the_zone_of_the_ledger(folder, capsys):
     Path("budget.db").unlink()
-    Ledger.create("budget.db", epsilon=1, every="year", zone="Asia/Tokyo", unit="listeners")
+    Ledger.create("budget.db", epsilon=1, every="year", since="2025-01-01", zone="Asia/Tokyo", unit="listeners")
     write_charts(folder, ARTISTS)
     assert publish("--as-of", "2025-11-01") == 0  # the last of October in UTC, which the chart counts in
     assert "as of 2025-11-01 00:00+09:00" in capsys.readouterr().out

@@ -34,9 +34,10 @@ def test_a_statement_is_one_page_for_each_chart(chromium, tmp_path, monkeypatch,
     monkeypatch.chdir(tmp_path)
     fill_folder(tmp_path)
     (tmp_path / "budget.db").unlink()
-    discreet.Ledger.create("budget.db", epsilon=5, every=every, unit="people who listen to the radio")
+    terms = {} if every is None else {"every": every, "since": "2025-01-01"}
+    discreet.Ledger.create("budget.db", epsilon=5, unit="people who listen to the radio", **terms)
     write_charts(tmp_path, "".join(chart.format(id=name) for name, chart in CHARTS.items()), HEAD.format(language))
-    # A charge for a period that has ended adds a sentence to the statement.
+    # A charge for a period that has ended adds a sentence to the statement, and so does a start before the ledger.
     assert not publish("--yes", "--as-of", "2025-11-01")
     chromium.open(tmp_path / "site" / "statement.html")
     # Each chart begins a page, so more pages than charts mean that one of them has two.

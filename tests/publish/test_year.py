@@ -192,7 +192,7 @@ def test_three_years_of_a_budget_that_renews(place, tmp_path):
     fill_folder(tmp_path, CHARTS)
     (tmp_path / "budget.db").unlink()
     write_charts(tmp_path, CHARTS, HEAD.replace("budget.db", place))
-    Ledger.create(place, epsilon=9, every="year", unit="listeners")
+    Ledger.create(place, epsilon=9, every="year", since="2023-01-01", unit="listeners")
     rng, seen = random.Random(5), {}
     months = range(-23, 13)  # from January 2023
     if place.startswith("postgres"):

@@ -28,6 +28,7 @@ EXAMPLES = {
     "init": [
         'discreet budget init budget.db --epsilon 3 --unit "users of ratings"',
         'discreet budget init years.db --epsilon 3 --every year --zone Europe/Berlin --unit "users of ratings"',
+        'discreet budget init past.db --epsilon 3 --every year --since 2023-01-01 --unit "users of ratings"',
         'discreet budget init films.db --epsilon 3 --unit "users of ratings" --dataset ratings',
         'discreet budget init found.db --epsilon 3 --delta 1e-6 --release-delta 5e-7 --unit "devices"',
         'discreet budget init yearly.db --epsilon 3 --delta 1e-6 --adjacency swap --unit "users of ratings"',
@@ -103,13 +104,21 @@ def init(
         str | None,
         typer.Option(metavar="NAME", help="With --every: the time zone of the periods. By default UTC."),
     ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DAY",
+            help="With --every: let --as-of charge periods from that of this day on, such as 2023-01-01; all of their "
+            "budgets can be spent on the people of today. By default from that of today on.",
+        ),
+    ] = None,
 ) -> None:
     """Make a new budget in FILE, which must not exist yet. Only you may read it."""
     from discreet.ledger.ledger import Ledger
 
     ledger = Ledger.create(
         file, epsilon=epsilon, delta=delta, release_delta=release_delta, adjacency=parse_adjacency(adjacency),
-        unit=unit, dataset=dataset, every=every, zone=zone,
+        unit=unit, dataset=dataset, every=every, zone=zone, since=since,
     )  # fmt: skip
     print_text(_summarize(ledger, file), heading=True)
 
@@ -161,6 +170,7 @@ def show(file: FileArgument, output: OutputOptions) -> None:
             **({"release_delta": str(budget.release_delta)} if budget.release_delta else {}),
             **({"spent_delta": spell_exactly(composition.delta)} if budget.release_delta else {}),
             **({} if budget.every is None else {"every": budget.every, "zone": budget.zone}),
+            **({} if budget.since is None else {"since": str(budget.since)}),
             **({} if account.period is None else {"period": account.period}),
             "spent": spell_exactly(spent),
             "left": spell_exactly(left),

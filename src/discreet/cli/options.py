@@ -146,7 +146,7 @@ class ChargeOptions(LedgerOptions):
 
     as_of: str | None = option(
         "With --ledger, for a budget that renews: the day or time whose period is charged, such as 2026-12-31; "
-        "without an offset in the budget's zone. By default now.",
+        "without an offset in the budget's zone. Not before the budget was made, or its --since. By default now.",
         "TIME",
     )
     log: str = option(

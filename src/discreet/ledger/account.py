@@ -123,6 +123,8 @@ class Budget:
     every, zone
         The length of the periods in which the budget renews, a name in `RENEWALS`, and their time zone, None for UTC.
         Without periods the budget is for all releases ever.
+    since
+        The day from whose period on charges are allowed; None if that is the period in which the ledger was made.
     adjacency
         "add-remove" or "swap"; releases under the other one are refused.
     unit
@@ -139,6 +141,7 @@ class Budget:
     release_delta: Fraction = Fraction(0)
     every: str | None = None
     zone: str | None = None
+    since: date | None = None
 
     def __repr__(self) -> str:
         return repr_with_decimals(self, round_up)
@@ -157,8 +160,11 @@ class Budget:
         """Return the period in which a charge at a moment counts; None for a budget without periods."""
         if self.every is None:
             return None
-        zone = UTC if self.zone is None else open_zone(self.zone)
-        return str(UNITS[self.every].spell(moment.astimezone(zone).date()))
+        return str(UNITS[self.every].spell(self.day_of(moment)))
+
+    def day_of(self, moment: datetime) -> date:
+        """Return the day of a moment in the zone of the periods."""
+        return moment.astimezone(UTC if self.zone is None else open_zone(self.zone)).date()
 
     def first_day(self, period: str) -> date:
         """Return the first day of a period; raise ValueError unless it is one."""
@@ -180,7 +186,10 @@ class Budget:
         every, zone = content.get("every"), content.get("zone")
         if every not in (None, *RENEWALS) or (zone is not None and (every is None or not isinstance(zone, str))):
             raise ValueError
-        return cls(epsilon, delta, content["adjacency"], content["unit"], dataset, release_delta, every, zone)
+        since = None if content.get("since") is None else date.fromisoformat(content["since"])
+        if since is not None and every is None:
+            raise ValueError
+        return cls(epsilon, delta, content["adjacency"], content["unit"], dataset, release_delta, every, zone, since)
 
 
 @dataclass(frozen=True)
@@ -410,13 +419,14 @@ class Account:
     """The state after the records up to `last`; `spending` is that of `period`, or of all time without periods.
 
     `earlier` is the spending of the periods before it. Nothing carries over from one to the next. `is_late` is True if
-    some charge counts in a period before that of its time.
+    some charge counts in a period before that of its time. `made` is the time at which the ledger was made.
     Later records make a new account that shares the dictionaries. These only grow, and reading a record twice, as two
     threads may, changes nothing.
     """
 
     budget: Budget
     last: Record
+    made: datetime
     time: datetime
     spending: Spending
     requests: dict[str, int] = field(default_factory=dict)
@@ -425,6 +435,19 @@ class Account:
     period: str | None = None
     earlier: tuple[tuple[str, Spending], ...] = ()
     is_late: bool = False
+
+    @property
+    def start(self) -> str | None:
+        """The first period that can be charged: that of `since`, by default that in which the ledger was made."""
+        budget, period = self.budget, self.budget.period_of(self.made)
+        if budget.every is None or budget.since is None or budget.since >= budget.day_of(self.made):
+            return period
+        return str(UNITS[budget.every].spell(budget.since))
+
+    @property
+    def is_backdated(self) -> bool:
+        """True if periods before that in which the ledger was made can be charged."""
+        return self.start != self.budget.period_of(self.made)
 
     @property
     def spent(self) -> Composition:
@@ -546,7 +569,7 @@ def extend_account(account: Account | None, records: Iterable[Record]) -> Accoun
             elif record.kind == BUDGET:
                 budget = Budget.read(record.content)
                 time = datetime.fromisoformat(record.content["time"])
-                account = Account(budget, record, time, Spending({None: budget}))
+                account = Account(budget, record, time, time, Spending({None: budget}))
             else:
                 raise ValueError
         except _MALFORMED as error:
@@ -683,6 +706,7 @@ def summarize_budget(ledger: Ledger) -> dict[str, str]:
     return {
         **({} if budget.dataset is None else {"dataset": printable(budget.dataset)}),
         "budget": ", ".join(promised) + describe_renewal(budget),
+        **({"since": f"{account.start}, before the ledger was made"} if account.is_backdated else {}),
         **({} if period is None else {"period": period}),
         "spent": round_up(spending.spent()),
         "left": round_down(spending.left()),

@@ -261,13 +261,28 @@ def charge_record(account: Account, planned: PlannedCharge, query: Query, clock:
 
 
 def enter_period(account: Account, moment: datetime) -> Account:
-    """Return the account with the cost of the period of a moment; raise if the ledger has charges of a later one."""
-    budget, period, last = account.budget, account.budget.period_of(moment), account.period
-    if period is None or last is None or budget.first_day(period) >= budget.first_day(last):
+    """Return the account with the cost of the period of a moment.
+
+    Raise if the ledger has charges of a later period, or if the period is before the start of the ledger. Without a
+    start the budgets of any number of past periods could be spent on the people of today.
+    """
+    budget, start, last = account.budget, account.start, account.period
+    period = budget.period_of(moment)
+    if period is None or start is None:
+        return account
+    day, first = budget.first_day(period), budget.first_day(start)
+    # Earlier versions allowed charges before the start.
+    if last is not None and first <= budget.first_day(last) > day:
+        raise InvalidValueError(
+            f"as_of must be in {last} or later, the period of the last charge, not in {period}, which has ended in the "
+            "ledger; nothing was drawn"
+        )
+    if day >= first:
         return account.in_period(period)
+    named = "the first period of the ledger" if account.is_backdated else "the period in which the ledger was made"
     raise InvalidValueError(
-        f"as_of must be in {last} or later, the period of the last charge, not in {period}, which has ended in the "
-        "ledger; nothing was drawn"
+        f"as_of must be in {start} or later, {named}, not in {period}, and nothing was drawn: leave as_of out, or make "
+        f"a ledger that begins earlier, with 'discreet budget init --since {day}'"
     )
 
 

@@ -15,6 +15,7 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 
 from discreet.errors import InvalidValueError, LedgerError
@@ -77,8 +78,8 @@ class FileStore(Store):
         self._path = Path(os.path.realpath(given))
         self.path = str(self._path)
 
-    def make(self, first: Record) -> None:
-        _make_file(self._path, first)
+    def make(self, make_first: Callable[[datetime | None], Record]) -> None:
+        _make_file(self._path, make_first(None))
 
     @contextmanager
     def read(self, wait: float) -> Iterator[FileTransaction]:

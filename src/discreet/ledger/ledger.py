@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
 
@@ -52,7 +52,7 @@ from discreet.ledger.store import (
 )
 from discreet.privacy import RENEWALS, Number, check_adjacency, exact, parameter, positive
 from discreet.sources.events.engine import EngineError
-from discreet.sources.events.periods import open_zone
+from discreet.sources.events.periods import UNITS, open_zone
 from discreet.text import decimal, make_html_table, make_html_view, printable, round_up
 
 WAIT = 30.0
@@ -118,6 +118,7 @@ class Ledger:
         dataset: str | None = None,
         every: str | None = None,
         zone: str | None = None,
+        since: str | date | None = None,
         wait: float = WAIT,
     ) -> Ledger:
         """Make a new ledger, in a file that does not exist yet and that only its owner may read, or in a database.
@@ -147,6 +148,10 @@ class Ledger:
             budget is for all releases ever.
         zone
             With every: the time zone of the periods, such as "Europe/Berlin". By default UTC.
+        since
+            With every: a day such as "2023-01-01". `as_of` may then name a period from that of this day on, so that
+            the budgets of all these periods can be spent on the people of today. By default no charge counts in a
+            period before that in which the ledger is made.
         wait
             As in `Ledger`.
         """
@@ -158,6 +163,7 @@ class Ledger:
             if every is None:
                 raise InvalidValueError("zone must be left out without every: only a budget that renews has periods")
             open_zone(zone)
+        first = _parse_since(since, every)
         whole, part = _parse_deltas(delta, release_delta)
         budget = {
             "epsilon": str(positive(epsilon, "epsilon")),
@@ -165,15 +171,25 @@ class Ledger:
             **({"release_delta": str(part)} if part else {}),
             **({} if every is None else {"every": every}),
             **({} if zone is None else {"zone": zone}),
+            **({} if first is None else {"since": first.isoformat()}),
             "adjacency": adjacency,
             "unit": charges.check_text(unit, "unit"),
             "dataset": None if dataset is None else charges.check_text(dataset, "dataset"),
-            "time": charges.stamp(charges.now()),
             "version": discreet.__version__,
             # No two ledgers share a hash.
             "id": secrets.token_hex(16),
         }
-        open_store(path).make(next_record(None, BUDGET, budget))
+
+        def make_first(clock: datetime | None) -> Record:
+            # The time decides which periods can be charged, so it is that of the clock that all hosts share.
+            record = next_record(None, BUDGET, {**budget, "time": charges.stamp(clock or charges.now())})
+            account = extend_account(None, [record])
+            today = account.budget.day_of(account.made)
+            if first is not None and first > today:
+                raise InvalidValueError(f"since must not be after today, {today}, and is {first}")
+            return record
+
+        open_store(path).make(make_first)
         return cls(path, wait=wait)
 
     def __repr__(self) -> str:
@@ -504,6 +520,19 @@ def _parse_deltas(delta: Any, release_delta: Any) -> tuple[Fraction | None, Frac
             given = quote(release_delta)
             raise InvalidValueError(f"release_delta must be from 0 to delta, {decimal(whole)}, not {given}")
     return whole, share
+
+
+def _parse_since(since: Any, every: str | None) -> date | None:
+    """Return the day from whose period on a budget that renews can be charged."""
+    if since is None:
+        return None
+    if every is None:
+        raise InvalidValueError("since must be left out without every: only a budget that renews has periods")
+    day = UNITS["day"].parse(since)
+    if day is None or day.year < charges.FIRST_YEAR:
+        allowed = f"a day such as 2023-01-01, in {charges.FIRST_YEAR} or later"
+        raise InvalidValueError(f"since must be {allowed}, not {quote(since)}")
+    return day
 
 
 def _check_wait(wait: Any) -> float:

@@ -142,7 +142,7 @@ class PostgresStore(Store):
             self.path += f"?ledger={name}"
         self._publishing: Any = None
 
-    def make(self, first: Record) -> None:
+    def make(self, make_first: Callable[[datetime | None], Record]) -> None:
         columns = ", ".join(f"{each} NOT NULL" for each in _COLUMNS)
         failed = None
         try:
@@ -150,7 +150,8 @@ class PostgresStore(Store):
                 connection.execute(f"CREATE TABLE {self._table} ({columns}, PRIMARY KEY (number))")
                 connection.execute(f"COMMENT ON TABLE {self._table} IS '{_MARK}'")
                 self._check_form(connection)
-                PostgresTransaction(connection, self._table).append(first)
+                chain = PostgresTransaction(connection, self._table)
+                chain.append(make_first(chain.clock()))
                 _commit(connection)
         except _KnownError as error:
             failed = error.code

@@ -137,8 +137,11 @@ class Store(ABC):
         return self.path.rpartition("/")[2]
 
     @abstractmethod
-    def make(self, first: Record) -> None:
-        """Make the place of a new ledger with its first record; never replace a ledger."""
+    def make(self, make_first: Callable[[datetime | None], Record]) -> None:
+        """Make the place of a new ledger; never replace a ledger.
+
+        `make_first` returns its first record from the time of `Transaction.clock`. If it raises, nothing is made.
+        """
 
     @abstractmethod
     def read(self, wait: float) -> AbstractContextManager[Transaction]:

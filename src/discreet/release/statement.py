@@ -561,9 +561,13 @@ def describe_periods(account: Account, language: Language = ENGLISH) -> list[str
     if budget.every is None:
         return []
     # Over J periods with charges the promise is (J E, J D). A window of one length meets at most two periods, unless
-    # charges count in periods before their own.
+    # charges count in periods before their own, or may do so because the ledger begins before it was made.
     zone = "UTC" if budget.zone is None else budget.zone
-    span = tell("span.late") if account.is_late else tell(f"span.{budget.every}")
+    spans = [tell("span.late")] if account.is_late else []
+    if account.is_backdated:
+        made = language.period(budget.period_of(account.made))
+        spans.append(tell("span.since", period=language.period(account.start), made=made))
+    span = " ".join(spans) or tell(f"span.{budget.every}")
     every = tell(f"every.{budget.every}")
 
     def spell_size(times: int) -> str:

@@ -149,7 +149,7 @@ def top_k(
     as_of
         With a ledger that renews: the day or time whose period the release is charged to, such as "2026-12-31";
         without an offset in the zone of the ledger. It is not after now, and in no period before that of the last
-        charge. By default now.
+        charge, or before the one in which the ledger was made unless it has a start (`since`). By default now.
     rng
         A random generator, for tests only: the release is then marked as not private.
 
