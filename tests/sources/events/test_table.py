@@ -1,6 +1,7 @@
 """events: what it refuses and in which words, and that an engine's own words never come out."""
 
 import copy
+import gc
 import gzip
 import json
 import os
@@ -191,6 +192,36 @@ def test_nothing_is_left_behind(tmp_path):
         discreet.top_k(source, 1, 1, rng=Broken())
     assert not [name for name in backend.list_tables() if "cached" in name]
     backend.disconnect()
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "sqlite", "datafusion", "polars"])
+def test_a_connection_of_the_caller_keeps_no_public_list_after_its_source(engine, tmp_path):
+    """ibis itself drops a table in memory only when the process ends."""
+    events = pa.table({"who": [1, 2, 3], "what": [7, 7, 8], "kept": [True, False, True]})
+    if engine == "polars":
+        backend = ibis.polars.connect({"events": pl.from_arrow(events)})
+    else:
+        backend = getattr(ibis, engine).connect(*([tmp_path / "e.db"] if engine == "sqlite" else []))
+        backend.create_table("events", events)
+
+    def list_temporary():
+        if engine == "duckdb":
+            found = backend.con.sql("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
+        elif engine == "sqlite":
+            found = backend.con.execute("SELECT name FROM sqlite_temp_master WHERE type = 'table'").fetchall()
+        elif engine == "datafusion":  # ibis' own list warns of pandas 4
+            found = [(name,) for name in backend.con.catalog().schema("public").names()]
+        else:
+            found = [(name,) for name in backend.list_tables()]
+        return [name for (name,) in found if name != "events"]
+
+    groups = {"by": "kept", "groups": [True, False], "each_user": "one"}
+    source = discreet.events(backend.table("events"), user="who", item="what", domain=[7, 8], **groups)
+    discreet.top_k(source, 1, 1)
+    assert list_temporary()
+    del source
+    gc.collect()
+    assert list_temporary() == []
 
 
 def test_a_server_that_does_not_answer_costs_one_line_without_the_password():

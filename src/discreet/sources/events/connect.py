@@ -128,6 +128,9 @@ class Opened:
             self.cleanup.append(stack.close)
             return table
         local = _import_ibis().memtable(rows)
+        # ibis registers it as a view or as a temporary table, and drops neither before the process ends.
+        kept = local.op().name
+        self.cleanup += [lambda: backend.drop_table(kept, force=True), lambda: backend.drop_view(kept, force=True)]
         if not dialect.views_local_tables:
             return local
         view = ask(self.engine, "sending the domain", lambda: backend.create_view(name, local))
