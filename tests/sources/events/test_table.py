@@ -195,7 +195,7 @@ def test_nothing_is_left_behind(tmp_path):
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "sqlite", "datafusion", "polars"])
-def test_a_connection_of_the_caller_keeps_no_public_list_after_its_source(engine, tmp_path):
+def test_a_connection_of_the_caller_keeps_the_public_lists_of_one_source(engine, tmp_path):
     """ibis itself drops a table in memory only when the process ends."""
     events = pa.table({"who": [1, 2, 3], "what": [7, 7, 8], "kept": [True, False, True]})
     if engine == "polars":
@@ -216,12 +216,27 @@ def test_a_connection_of_the_caller_keeps_no_public_list_after_its_source(engine
         return [name for (name,) in found if name != "events"]
 
     groups = {"by": "kept", "groups": [True, False], "each_user": "one"}
-    source = discreet.events(backend.table("events"), user="who", item="what", domain=[7, 8], **groups)
+    kept = []
+    for _ in range(3):
+        source = discreet.events(backend.table("events"), user="who", item="what", domain=[7, 8], **groups)
+        discreet.top_k(source, 1, 1)
+        kept.append(set(list_temporary()))
+        del source
+        gc.collect()
+    assert 0 < len(kept[0]) == len(kept[1]) == len(kept[2])
+    assert not kept[0] & kept[1]
+
+
+def test_a_source_that_goes_leaves_a_result_of_the_caller_alone():
+    """A statement on the connection of DuckDB ends the result that is read from it."""
+    backend = ibis.duckdb.connect()
+    backend.create_table("events", pa.table({"who": [1, 2, 3], "what": [7, 7, 8]}))
+    source = discreet.events(backend.table("events"), user="who", item="what", domain=[7, 8])
     discreet.top_k(source, 1, 1)
-    assert list_temporary()
+    result = backend.con.execute("SELECT * FROM range(100000)")
     del source
     gc.collect()
-    assert list_temporary() == []
+    assert len(result.fetchall()) == 100_000
 
 
 def test_a_server_that_does_not_answer_costs_one_line_without_the_password():
