@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from pyarrow import csv
 
 import discreet
-from suite import Row, Rows, Run
+from suite import Result, Row, Rows, Run, digits, short
 from tables import ITEMS, USERS, make_events, many, read_memory
 from timing import medians
 
@@ -33,6 +33,12 @@ QUERY = "SELECT item_id, count(DISTINCT user_id) FROM events GROUP BY item_id"
 
 MANY_ITEMS = 100
 """The larger domain has so many times the items of the smaller one."""
+
+
+MEMORY = "memory of this process for"
+
+STORED = Path(__file__).parent / "results" / "full" / "engines.json"
+"""The figures of the page: `python benchmarks/run.py --full --engines NAME,...` measures and stores them."""
 
 
 class Engine(NamedTuple):
@@ -53,18 +59,22 @@ def rows(run: Run) -> Rows:
         make_events(events, count)
         items = make_wide_events(wide, run.size(2 * 10**5, 2 * 10**6))
         for name, (start, needed) in ENGINES.items():
+            if run.engines and name not in run.engines:
+                continue
             if lacks := [each for each in needed if not (find_spec(each) or shutil.which(each))]:
                 yield f"{name} is not measured, because there is no {lacks[0]} here."
                 continue
+            yield Row(f"{name}, load of the machine", os.getloadavg()[0], "load")
             with tempfile.TemporaryDirectory() as own, start(Path(own), {"events": events}) as engine:
-                times = medians({"bare": engine.ask, "release": lambda: release(engine)}, 4, patience=20)
+                # Otherwise slow engines are judged by their first query, which alone reads cold pages.
+                patience = 90 if run.full else 20
+                times = medians({"bare": engine.ask, "release": lambda: release(engine)}, 4, patience)
             what = f"{many(count)} events, {name}"
             yield Row(what, times["release"] / times["bare"], "bare queries", 1.3, one=times["bare"])
             command = [sys.executable, __file__, name, str(wide), str(items)]
             more = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
             sizes = f"{many(items)} items above that for {many(items // MANY_ITEMS)}"
-            what = f"{name}, memory of this process for {sizes}"
-            yield Row(what, more, "MB", None if name in IN_PROCESS else 20)
+            yield Row(f"{name}, {MEMORY} {sizes}", more, "MB", None if name in IN_PROCESS else 20)
 
 
 def release(engine: Engine) -> None:
@@ -254,5 +264,31 @@ def print_memory(name: str, file: str, items: int) -> None:
     print(peaks[1] - peaks[0])
 
 
+def page_table(result: Result) -> str:
+    """Return the table of the page: an engine in each row."""
+    lines = [
+        ["engine", "events", "bare query", "a release takes", "more memory", "load"],
+        ["---", *["---:"] * 5],
+    ]
+    for name in ENGINES:
+        times = [row for row in result.rows if row.name.endswith(f" events, {name}")]
+        more = {row.unit: row for row in result.rows if row.name.startswith(f"{name}, ")}
+        lines += [
+            [
+                name,
+                row.name.partition(" events")[0],
+                "" if row.one is None else short(row.one),
+                f"{digits(row.measured)} times as long",
+                f"{digits(more['MB'].measured)} MB{', with the engine' if name in IN_PROCESS else ''}",
+                digits(more["load"].measured),
+            ]
+            for row in times
+        ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
 if __name__ == "__main__":
-    print_memory(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    if len(sys.argv) == 1:
+        print(page_table(Result.read(STORED.read_text(encoding="utf-8"))))
+    else:
+        print_memory(sys.argv[1], sys.argv[2], int(sys.argv[3]))

@@ -1,6 +1,7 @@
 """Measures every part, prints each figure beside its target, and writes JSON, a Markdown table and a plot.
 
 python benchmarks/run.py [--full] [--scale N] [--out FOLDER] [PART ...]
+python benchmarks/run.py [--full] [--scale N] [--out FOLDER] --engines NAME,...
 python benchmarks/run.py --compare [--against REVISION] [PART ...]
 
 The exit status is 1 where a target is missed, or with --compare where a ratio got worse.
@@ -32,14 +33,28 @@ def main() -> None:
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="where results go; with --scale nowhere by default")
     parser.add_argument("--compare", action="store_true", help="compare with the last committed results")
     parser.add_argument("--against", metavar="REVISION", help="compare with a revision, measured here in the same way")
+    parser.add_argument("--engines", metavar="NAME,...", help="only these engines; stored figures of others are kept")
     given = parser.parse_args()
-    run, parts = Run(given.full, given.scale), given.parts or EVERY
+    engines = find_engines(parser, given.engines)
+    run, parts = Run(given.full, given.scale, engines), given.parts or (["engines"] if engines else EVERY)
     if unknown := set(parts) - set(EVERY):
         parser.error(f"PART must be one of {', '.join(EVERY)}, not {', '.join(sorted(unknown))}")
     if given.compare or given.against:
         sys.exit(compare.main(parts, lambda names: [measured(part, run) for part in names], given.against))
     default = None if given.scale > 1 else RESULTS / "full" if given.full else RESULTS
     sys.exit(0 if bench(parts, run, given.out or default) else 1)
+
+
+def find_engines(parser: argparse.ArgumentParser, given: str | None) -> tuple[str, ...]:
+    """Return the names of engines that are given in any case, with commas between them."""
+    if given is None:
+        return ()
+    from every_engine import ENGINES
+
+    known = {name.casefold(): name for name in ENGINES}
+    if unknown := [name for name in given.split(",") if name.casefold() not in known]:
+        parser.error(f"--engines must be of {', '.join(ENGINES)}, not {', '.join(unknown)}")
+    return tuple(known[name.casefold()] for name in given.split(","))
 
 
 def bench(parts: Iterable[str], run: Run, out: Path | None) -> bool:
@@ -54,7 +69,7 @@ def bench(parts: Iterable[str], run: Run, out: Path | None) -> bool:
         results.append(measured(part, run))
         print(results[-1].text(), f"({time.perf_counter() - begun:.0f} s)\n", sep="", flush=True)
         if out is not None:
-            results[-1].write(out)
+            (results[-1].join(out) if run.engines else results[-1]).write(out)
     if out is not None:
         write_table(out)
     rows = [row for result in results for row in result.rows if row.target is not None]

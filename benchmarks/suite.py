@@ -9,7 +9,7 @@ import json
 import os
 import platform
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,7 @@ class Row:
     @property
     def is_ratio(self) -> bool:
         """Return True if the figure can be compared between machines."""
-        return self.unit not in {"MB", "GB", "s", "ms", "ms a group", "releases a second"}
+        return self.unit not in {"MB", "GB", "s", "ms", "ms a group", "releases a second", "load"}
 
     def cells(self) -> tuple[str, str, str, str, str]:
         """Return the text that is shown of it."""
@@ -90,6 +90,8 @@ class Run:
 
     full: bool = False
     scale: int = 1
+    engines: tuple[str, ...] = ()
+    """The engines that are measured, by their names; all if there are none."""
 
     def size(self, quick: int, full: int | None = None) -> int:
         """Return a number of items or rows."""
@@ -119,6 +121,16 @@ class Result:
         found = {"part": self.part, "machine": self.machine, "rows": rows, "notes": self.notes}
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{self.part}.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+    def join(self, folder: Path) -> Result:
+        """Return this result, with the rows and notes of the stored one that were not measured again."""
+        path = folder / f"{self.part}.json"
+        if not path.exists():
+            return self
+        stored, names = Result.read(path.read_text(encoding="utf-8")), {row.name for row in self.rows}
+        kept = [row for row in stored.rows if row.name not in names]
+        notes = [note for note in stored.notes if note not in self.notes]
+        return replace(self, rows=kept + self.rows, notes=notes + self.notes)
 
     @classmethod
     def read(cls, text: str) -> Result:

@@ -80,7 +80,10 @@ def read_results() -> list[Result]:
 
 def write_speed(page: str) -> str:
     """Return the page on speed with the committed results."""
-    results = read_results()
+    import every_engine
+
+    results, engines = read_results(), Result.read(every_engine.STORED.read_text(encoding="utf-8"))
+    page = replace_tables(page, "engines", every_engine.page_table(engines))
     return replace_tables(page, "speed", f"{described(results[0].machine)}\n\n{speed_table(results)}")
 
 

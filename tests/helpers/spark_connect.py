@@ -1,4 +1,4 @@
-"""Ask a server of Spark Connect for each feature, and print the answers as JSON; .venv-connect runs this.
+"""Ask a server of Spark Connect for each feature, and of one user more, and print JSON; .venv-connect runs this.
 
 Its package of pyspark is that of Spark 4, so that it cannot run in the environment of the other tests.
 """
@@ -7,10 +7,12 @@ import json
 import sys
 import tempfile
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import discreet
 from engine_features import EVENTS, FEATURES
+from lookalikes import ALIKE, AMOUNTS, ASKED, SCHEMA, check_move, count_by_look, make_others
 
 BROKEN = """
 SELECT * FROM VALUES ('u1', 'a'), ('u2', 'a'), ('u3', 'a'), ('u4', 'b') AS t(who, what)
@@ -27,6 +29,36 @@ ON_BROKEN_TEXT = {
     "discovery": {"domain": discreet.discovered("1e-8", 1)},
 }
 """What decodes text, on a table of which one item and one user are no UTF-8."""
+
+
+COLLATIONS = ["UTF8_BINARY", "UTF8_LCASE_RTRIM"]
+"""The usual one, and one that equates case and blanks at the end."""
+
+OWN = [
+    {"who": "ann", "what": what, "land": ALIKE[3 * place % len(ALIKE)], "amount": AMOUNTS[place % len(AMOUNTS)]}
+    for place, what in enumerate(ALIKE)
+]
+"""The rows of one user more: every item, in groups of all spellings, with every odd amount."""
+
+
+def find_moves(session, collation):
+    """Return what one user more moves as no user may, by question, and the users that the collation tells apart."""
+    columns = [f"{name} COLLATE {collation} AS {name}" for name in SCHEMA.names if name != "amount"]
+    tables = {}
+    for name, rows in (("before", make_others(ALIKE)), ("after", [*OWN, *make_others(ALIKE)])):
+        session.createDataFrame(pa.Table.from_pylist(rows, SCHEMA)).createOrReplaceTempView(name)
+        tables[name] = {"table": session.table(name).selectExpr(*columns, "amount")}
+    apart = tables["before"]["table"].select("who").distinct().count()
+    found = {}
+    for asked in ASKED:
+        old, new = (count_by_look(table, ALIKE, asked) for table in tables.values())
+        try:
+            check_move(old, new, OWN, asked)
+        except AssertionError as error:
+            found[asked] = f"{error!r}: {old} and {new}"
+    for name in tables:
+        session.catalog.dropTempView(name)
+    return found, apart
 
 
 def ask(table, options):
@@ -52,6 +84,7 @@ def main():
         session.sql(BROKEN).write.parquet(f"{folder}/broken")
         table, plain = session.read.parquet(f"{folder}/broken"), {"user": "who", "item": "what", "domain": ["a", "b"]}
         answers["broken text"] = {name: ask(table, {**plain, **options}) for name, options in ON_BROKEN_TEXT.items()}
+        answers["look-alikes"] = {each: find_moves(session, each) for each in COLLATIONS}
         answers["views"] = [each.name for each in session.catalog.listTables()]
         session.stop()
     json.dump(answers, sys.stdout)

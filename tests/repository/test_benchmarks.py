@@ -81,10 +81,27 @@ def test_engines_are_compared_with_their_bare_query_and_their_memory_with_a_hund
     monkeypatch.setattr(every_engine, "ENGINES", {**some, "Nowhere": (None, ("no_such_engine",))})
     monkeypatch.setattr(every_engine, "medians", lambda tasks, repeats, patience: timing.medians(tasks, 1))
     found = list(every_engine.rows(suite.Run(scale=100)))
-    assert [row.name.split(", ")[1] for row in found[:4:2]] == [*some]
-    assert all(row.measured > 0 for row in found[:4])
-    assert [row.unit for row in found[:4]] == ["bare queries", "MB"] * 2
-    assert found[4:] == ["Nowhere is not measured, because there is no no_such_engine here."]
+    assert [row.name.split(", ")[1] for row in found[1:6:3]] == [*some]
+    assert all(row.measured > 0 for row in found[1:3] + found[4:6])
+    assert [row.unit for row in found[:6]] == ["load", "bare queries", "MB"] * 2
+    assert found[6:] == ["Nowhere is not measured, because there is no no_such_engine here."]
+    only = every_engine.rows(suite.Run(scale=100, engines=("SQLite",)))
+    assert [row.name for row in only] == [row.name for row in found[3:6]]
+
+
+def test_engines_that_are_measured_alone_keep_the_stored_figures_of_the_others(tmp_path):
+    here = suite.machine()
+    first = suite.Result("engines", here, [suite.Row("one", 1.0, "load"), suite.Row("two", 2.0, "load")], ["a note"])
+    first.write(tmp_path)
+    again = suite.Result("engines", here, [suite.Row("two", 3.0, "load")], ["a note"]).join(tmp_path)
+    assert [(row.name, row.measured) for row in again.rows] == [("one", 1.0), ("two", 3.0)]
+    assert again.notes == ["a note"]
+    assert suite.Result("start", here).join(tmp_path).rows == []
+
+
+def test_the_page_has_the_engines_of_the_last_committed_run():
+    result = suite.Result.read(every_engine.STORED.read_text(encoding="utf-8"))
+    assert every_engine.page_table(result) in (ROOT / "docs/appendix/speed.md").read_text(encoding="utf-8")
 
 
 def test_the_page_has_the_table_of_the_last_committed_run():

@@ -252,6 +252,27 @@ def test_users_of_mariadb_in_any_character_set_are_told_apart(charset, cells, ma
     close()
 
 
+@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.xdist_group("mariadb")
+def test_a_log_of_statements_is_refused_when_the_table_is_opened(request, tmp_path):
+    """LOAD DATA of the items to look up would be in it, row by row."""
+    events = pa.table({"who": [1, 2, 3], "what": [7, 7, 8]})
+    backend, close = dialect_named("mysql").connect(on("mariadb", events, tmp_path, request)["table"])
+    given = {"user": "who", "item": "what", "domain": discreet.integers(0, 10**6)}
+    with backend.con.cursor() as cursor:
+        cursor.execute("SET SESSION binlog_format = STATEMENT")
+        with pytest.raises(InvalidValueError, match=r"^table must be on a .* whose binlog_format is MIXED or ROW"):
+            discreet.events(backend.table("events"), **given)
+        for setting in ("sql_log_bin = OFF", "sql_log_bin = ON, binlog_format = MIXED"):
+            cursor.execute(f"SET SESSION {setting}")
+            source = discreet.events(backend.table("events"), **given)
+            assert discreet.top_k(source, k=1, epsilon=1000).items == [7]
+            del source
+            gc.collect()
+    close()
+
+
 def test_items_are_not_found_where_no_hash_is_known(newcomer, monkeypatch):
     found = {"user": "who", "item": "what", "domain": discreet.discovered("1e-6", 1)}
     described = Dialect(name="duckdb", title="a newcomer", text_bytes=DUCKDB.text_bytes)

@@ -5,9 +5,9 @@ import pytest
 
 import discreet
 from discreet.errors import InvalidTypeError, InvalidValueError
-from engine_features import EVENTS, FEATURES, SUPPORTED, make_table
-from engines import LONG_ON_SERVERS, ON_CLICKHOUSE, on
-from engines_table import BEGIN, PAGE, write_table
+from engine_features import EVENTS, FEATURES
+from engines import LONG_ON_SERVERS, ON_CLICKHOUSE, SUPPORTED, on
+from engines_table import BEGIN, PAGE, make_table, write_table
 
 MARKS = {each.values[0]: [*each.marks, pytest.mark.long] for each in LONG_ON_SERVERS} | {"clickhouse": ON_CLICKHOUSE}
 MARKS["spark connect"] = [pytest.mark.xdist_group("spark connect"), pytest.mark.slow, pytest.mark.long]

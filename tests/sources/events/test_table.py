@@ -1,6 +1,7 @@
 """events: what it refuses and in which words, and that an engine's own words never come out."""
 
 import copy
+import gc
 import gzip
 import json
 import os
@@ -191,6 +192,51 @@ def test_nothing_is_left_behind(tmp_path):
         discreet.top_k(source, 1, 1, rng=Broken())
     assert not [name for name in backend.list_tables() if "cached" in name]
     backend.disconnect()
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "sqlite", "datafusion", "polars"])
+def test_a_connection_of_the_caller_keeps_the_public_lists_of_one_source(engine, tmp_path):
+    """ibis itself drops a table in memory only when the process ends."""
+    events = pa.table({"who": [1, 2, 3], "what": [7, 7, 8], "kept": [True, False, True]})
+    if engine == "polars":
+        backend = ibis.polars.connect({"events": pl.from_arrow(events)})
+    else:
+        backend = getattr(ibis, engine).connect(*([tmp_path / "e.db"] if engine == "sqlite" else []))
+        backend.create_table("events", events)
+
+    def list_temporary():
+        if engine == "duckdb":
+            found = backend.con.sql("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
+        elif engine == "sqlite":
+            found = backend.con.execute("SELECT name FROM sqlite_temp_master WHERE type = 'table'").fetchall()
+        elif engine == "datafusion":  # ibis' own list warns of pandas 4
+            found = [(name,) for name in backend.con.catalog().schema("public").names()]
+        else:
+            found = [(name,) for name in backend.list_tables()]
+        return [name for (name,) in found if name != "events"]
+
+    groups = {"by": "kept", "groups": [True, False], "each_user": "one"}
+    kept = []
+    for _ in range(3):
+        source = discreet.events(backend.table("events"), user="who", item="what", domain=[7, 8], **groups)
+        discreet.top_k(source, 1, 1)
+        kept.append(set(list_temporary()))
+        del source
+        gc.collect()
+    assert 0 < len(kept[0]) == len(kept[1]) == len(kept[2])
+    assert not kept[0] & kept[1]
+
+
+def test_a_source_that_goes_leaves_a_result_of_the_caller_alone():
+    """A statement on the connection of DuckDB ends the result that is read from it."""
+    backend = ibis.duckdb.connect()
+    backend.create_table("events", pa.table({"who": [1, 2, 3], "what": [7, 7, 8]}))
+    source = discreet.events(backend.table("events"), user="who", item="what", domain=[7, 8])
+    discreet.top_k(source, 1, 1)
+    result = backend.con.execute("SELECT * FROM range(100000)")
+    del source
+    gc.collect()
+    assert len(result.fetchall()) == 100_000
 
 
 def test_a_server_that_does_not_answer_costs_one_line_without_the_password():

@@ -128,10 +128,13 @@ class Opened:
             self.cleanup.append(stack.close)
             return table
         local = _import_ibis().memtable(rows)
+        _drop_left(backend)
         if not dialect.views_local_tables:
+            self.cleanup.append(lambda: _left(backend).append(local.op().name))
             return local
+        self.cleanup.append(lambda: backend.drop_view(local.op().name, force=True))
         view = ask(self.engine, "sending the domain", lambda: backend.create_view(name, local))
-        self.cleanup.append(lambda: (backend.drop_view(name), local)[0])
+        self.cleanup.append(lambda: backend.drop_view(name))
         return view
 
     def holds_text(self, column: str) -> bool:
@@ -464,6 +467,26 @@ def _import_ibis() -> Any:
     except ImportError:
         raise MissingExtraError("tables need ibis with DuckDB: pip install 'ibis-framework[duckdb]'") from None
     return ibis
+
+
+def _left(backend: Any) -> list[str]:
+    """Return the names of the tables in memory that closed sources have left on a connection of ibis."""
+    names: list[str] = vars(backend).setdefault("_discreet_left", [])
+    return names
+
+
+def _drop_left(backend: Any) -> None:
+    """Drop what closed sources have left; ibis itself would keep it until the process ends.
+
+    The collector closes a source at any time. To drop a table then would end a result or a transaction of the caller.
+    """
+    left = _left(backend)
+    while left:
+        name = left.pop()
+        # ibis makes a view of it, or a temporary table, by engine.
+        for drop in (backend.drop_view, backend.drop_table):
+            with suppress(Exception):
+                drop(name, force=True)
 
 
 def _make_unused_name(kind: str) -> str:

@@ -86,6 +86,13 @@ def adapt_table(table: Any) -> Any:
     [(version,)] = _ask(backend, "SELECT VERSION()")
     if not re.search("-MariaDB", version):
         raise InvalidValueError("table must be on MariaDB, not on MySQL, on which discreet has not been tested")
+    # Replicas would repeat each statement, LOAD DATA with its rows, and InnoDB refuses a transaction without locks.
+    [(is_logged, form)] = _ask(backend, "SELECT @@log_bin AND @@sql_log_bin, @@binlog_format")
+    if is_logged and form == "STATEMENT":
+        raise InvalidValueError(
+            "table must be on a connection whose binlog_format is MIXED or ROW, not STATEMENT, with which the binary "
+            "log of MariaDB would show which items are looked up"
+        )
     settings = ", ".join(f"{name} = {value}" for name, value in _SETTINGS.items())
     backend.con.set_character_set("utf8mb4", "utf8mb4_nopad_bin")
     _ask(backend, f"SET SESSION {settings}")
