@@ -26,7 +26,7 @@ from discreet.sources.events.group_keys import parse_by
 from discreet.sources.events.location import Location
 from discreet.sources.events.row_expressions import RowExpression, derive_columns
 from effort import examples
-from engines import ENGINES, LOCAL, LONG_ON_SERVERS, ON_CLICKHOUSE, on, on_server
+from engines import ENGINES, LOCAL, LONG_ON_SERVERS, ON_CLICKHOUSE, POSTGRES, SPARK, on, on_server
 
 LONG = ["z" * 65_536, "z" * 65_537, "Ä" * 32_768, "Ä" * 32_769, "a b" * 10_000]
 CELLS = [None, "", " ", " Äpfel ", "ÄPFEL", "e\u0301É", "😀x", "a\nb", "'q'", "%_", "\\", "7", " 7", "07", "7.0", "7.5"]
@@ -286,6 +286,79 @@ def test_every_function_is_its_definition_on_any_cell(engine, tmp_path, request)
         check_cells(engine, cells, tmp_path, request)
 
     check()
+
+
+NESTED = {
+    "fold({})": fold_case,
+    "trim({})": lambda text: text.strip(" "),
+    "lower({})": lambda text: "".join(c.lower() if c.isascii() else c for c in text),
+    "upper({})": lambda text: "".join(c.upper() if c.isascii() else c for c in text),
+    "substring({}, 2, 30)": lambda text: text[1:31],
+    "replace({}, 'e', 'É')": lambda text: text.replace("e", "É"),
+    "concat({}, ' - ', {})": lambda one, other: f"{one or ''} - {other or ''}",
+    "coalesce({}, {})": lambda one, other: other if one is None else one,
+    "CASE WHEN {0} LIKE 'e%' THEN {0} ELSE {1} END": lambda one, other: one if (one or "").startswith("e") else other,
+}
+"""Functions of text to put into each other; those of one text are NULL without it."""
+
+
+def nest(inner):
+    of_two = [form for form in NESTED if form.count("{") > 1]
+    of_one = [form for form in NESTED if form not in of_two]
+    return st.tuples(st.sampled_from(of_one), inner) | st.tuples(st.sampled_from(of_two), inner, inner)
+
+
+def write(tree):
+    return tree if isinstance(tree, str) else tree[0].format(*map(write, tree[1:]))
+
+
+def compute(tree, row):
+    if isinstance(tree, str):
+        return row[tree]
+    found = [compute(each, row) for each in tree[1:]]
+    return None if found == [None] else NESTED[tree[0]](*found)
+
+
+TREES = nest(st.recursive(st.sampled_from(["a", "b", ("fold({})", "a")]), nest, max_leaves=3))
+WORDS = st.sampled_from([" Äpfel ", "ÄPFEL", "e\u0301É", "😀x", "ẞ", "İstanbul", "eBay \u212a", "plain", None])
+
+
+@pytest.mark.hypothesis
+@pytest.mark.parametrize("engine", [*ON_EACH[:3], "parquet", "csv", *ON_EACH[3:6], POSTGRES, SPARK])
+def test_nested_functions_are_their_definitions_over_several_chunks(engine, tmp_path, request):
+    """DuckDB reads chunks of 2,048 rows, and holds a text of up to 12 bytes beside its length."""
+
+    @settings(max_examples=examples({"spark": 6, "clickhouse": 12}.get(engine, 36)), deadline=None)
+    @given(st.lists(TREES, min_size=1, max_size=3, unique_by=write), st.lists(st.tuples(WORDS, WORDS), min_size=1))
+    def check(trees, words):
+        words = (words * 5000)[:5000]
+        cells = [[each and f"{each} Nummer {n % 99}" for each in pair] for n, pair in enumerate(words)]
+        given_, texts = on(engine, make_table(cells), tmp_path, request), [write(tree) for tree in trees]
+        found = evaluate(given_, texts)
+        for at, tree in enumerate(trees):
+            expected = [compute(tree, {"a": a, "b": b}) for a, b in cells]
+            assert [row[at] for row in found] == expected, texts[at]
+
+    check()
+
+
+@pytest.mark.parametrize("more", range(4))
+def test_a_coalesced_fold_counts_each_user_once(more):
+    """A text in freed memory would be that of another row, and one user more would move any score."""
+    names = [f"Ein langer Artikel Nummer {n % 6} ÄÖ" for n in range(9000)]
+    names = [*(f"Anderer Artikel überall {n}" for n in range(more)), *names]
+    table = pa.table({"who": [max(n + 1, more) - more for n in range(len(names))], "a": names, "b": ["x"] * len(names)})
+    domain = [fold_case(name) for name in names[-6:]]
+    source = discreet.events(table, user="who", item="coalesce(fold(a), b)", domain=domain)
+    assert score(source) == dict.fromkeys(domain, 1500)
+
+
+def test_a_user_made_of_a_folded_text_is_one_user():
+    names = [f"Ein langer Name Nummer {n % 6} ÄÖ" for n in range(5000)]
+    table = pa.table({"a": names, "b": ["x"] * len(names), "what": ["y"] * len(names)})
+    source = discreet.events(table, user="concat(fold(a), '-', b)", item="what", domain=["y"])
+    assert discreet.check_events(source).users == 6
+    assert score(source) == {"y": 6}
 
 
 def test_broken_text_is_missing_before_any_function(tmp_path):
