@@ -515,6 +515,11 @@ def test_no_column_of_several_files_changes_an_expression(tmp_path, ending):
             {"user": "concat(who, plz)", "by": discreet.month("plz"), "groups": ["2026-01"], "each_user": "one"},
             "that by uses",
         ),
+        (
+            {"user": "concat(who, cents)", "value": "CENTS", "clip": (0, 1)},
+            "that value uses, as 'concat\\(who, cents\\)' is of 'CENTS'",
+        ),
+        ({"user": "concat(who, cents)", "value": "cents * 2", "clip": (0, 1)}, "that value uses"),
         ({"user": "lower('x')"}, "user must be a column or an expression of columns"),
         ({"item": "fold(trim(what)"}, "item must be one SQL expression, and does not parse"),
         ({"item": "fold(trim(waht))"}, "item must name columns of the table .*; did you mean what"),
@@ -535,6 +540,24 @@ def test_no_column_of_several_files_changes_an_expression(tmp_path, ending):
 def test_what_is_no_expression_for_an_argument_is_refused(options, message):
     with pytest.raises(discreet.Error, match=message):
         discreet.events(EVENTS, **{"user": "who", "item": "what", "domain": ["a"], **options})
+
+
+def test_a_user_of_several_columns_one_of_which_where_uses_is_noted():
+    options = {"item": "what", "domain": ["a"]}
+    (note,) = discreet.events(EVENTS, user="concat(who, plz)", where="PLZ > '1'", **options).notes()
+    assert note.startswith("user 'concat(who, plz)' is made of 'PLZ', which where uses too")
+    for user, where in (("lower(who)", "who <> 'x'"), ("concat(who, plz)", "cents > 5"), ("who", "who <> 'x'")):
+        assert not discreet.events(EVENTS, user=user, where=where, **options).notes()
+
+
+def test_a_period_in_quotes_is_no_key_of_json(tmp_path):
+    (tmp_path / "rows.jsonl").write_text('{"who": 1, "what": "a", "day": "2026-01-03", "month(day)": "x"}\n')
+    options = {"user": "who", "item": "what", "domain": ["a"], "each_user": "one"}
+    with pytest.raises(discreet.Error, match=r"not 'month\(day\)'; did you mean discreet.month\('day'\)\?"):
+        discreet.events(tmp_path / "rows.jsonl", by="month(day)", groups=["2026-01"], **options)
+    for by, group in ((discreet.month("day"), "2026-01"), ('"month(day)"', "x")):
+        source = discreet.events(tmp_path / "rows.jsonl", by=by, groups=[group], **options)
+        assert score(source) == {group: {"a": 1}}
 
 
 def test_a_user_from_the_open_side_of_a_join_is_refused():
