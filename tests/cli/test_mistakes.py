@@ -29,6 +29,11 @@ def test_what_is_missing_is_named_with_an_example(refused, args, sentence):
     assert refused(*args) == sentence
 
 
+def test_a_database_is_called_connect(refused, ratings):
+    said = refused("select", "--connect", "sqlite://none.db", "--name", "ratings", *FROM_EVENTS[2:])
+    assert said == "connect must be the URL of a database file that exists, not one of 'none.db'"
+
+
 def test_a_domain_that_was_forgotten(refused, ratings):
     assert refused("select", "ratings.parquet", *EVENTS, "-k", "1", "--epsilon", "1").startswith(
         "domain must be given with user: a public list of items, such as movies.csv:movie_id or integers:0:999,"

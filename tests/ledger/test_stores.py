@@ -473,6 +473,13 @@ def test_a_user_without_the_right_charges_nothing(place, monkeypatch):
         run_sql(place, "REVOKE ALL ON records FROM reader", "DROP ROLE reader")
 
 
+def test_a_server_that_does_not_answer_is_one_sentence():
+    with pytest.raises(discreet.EngineError) as raised:
+        discreet.Ledger("postgres://ada:hunter2@127.0.0.1:1/db?connect_timeout=1")
+    assert str(raised.value).startswith("the server of the ledger 'postgres://127.0.0.1:1/db")
+    assert str(raised.value).endswith(" does not answer: try again later, or correct ledger")
+
+
 def test_a_password_is_in_no_path():
     """libpq takes a "?" in a password, and the query of a URL begins with one."""
     for password in ("hunter2", "hun?ter2", "q?ledger=hunter2", "q?ledger=hunter2&x"):

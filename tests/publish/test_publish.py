@@ -512,7 +512,7 @@ def test_no_password_is_told(folder, capsys, monkeypatch):
         assert publish(*OCTOBER, "--log", log) == 4
         captured = capsys.readouterr()
         assert "failed" in captured.out
-        assert "does not answer at 127.0.0.1, port 1:" in captured.out
+        assert "does not answer at 127.0.0.1, port 1: try again later, or correct connect" in captured.out
         assert not any(each in captured.out + captured.err for each in ("s3cret", "ada"))
     assert request_ids() == []
     assert "s3cret" not in json.dumps(Ledger("budget.db").export())

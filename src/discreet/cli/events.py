@@ -57,9 +57,12 @@ def prepare_events(
         raise InvalidValueError("item must be given with user: the column that says what the user did it to")
     if connect is None and columns.name is not None:
         raise InvalidValueError("name must be left out without connect: it is the table of a database")
-    table = file.location if connect is None else Location.parse(connect)
-    if connect is not None and not (table and table.database):
-        raise InvalidValueError("connect must be the URL of a database, such as postgres://...")
+    table = file.location
+    if connect is not None:
+        database = Location.parse(connect)
+        if database is None or database.database is None:
+            raise InvalidValueError("connect must be the URL of a database, such as postgres://...")
+        table = replace(database, argument="connect")
     if connect is not None and not columns.name:
         raise InvalidValueError("name must be given with connect: the table of the events in the database")
     if terms is not None and items.domain is not None:

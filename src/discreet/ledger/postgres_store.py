@@ -18,7 +18,7 @@ from typing import Any
 
 from discreet.errors import Error, InvalidValueError, LedgerError, MissingExtraError, quote, redact_url
 from discreet.ledger.store import LEAST, Record, Store, Transaction
-from discreet.sources.events.engine import EngineError
+from discreet.sources.events.engine import EngineError, describe_refusal, find_sqlstate
 
 _TABLE = "public.discreet_ledger"
 """The table where the URL does not name one by ledger=. No search path finds it, because users have different ones."""
@@ -243,7 +243,7 @@ class PostgresStore(Store):
         try:
             connection = psycopg.connect(**options, autocommit=True, prepare_threshold=None)
         except psycopg.Error as error:
-            code = error.sqlstate or "connect"
+            code = find_sqlstate(error) or "connect"
         if code is not None:
             raise _KnownError(code)
         assert connection is not None
@@ -274,7 +274,9 @@ class PostgresStore(Store):
 
     def _describe(self, code: str) -> Error:
         """Return the error for a code of PostgreSQL, which says nothing private."""
-        if code == "connect" or code.startswith(("28", "3D")):
+        if (refusal := describe_refusal(code, "ledger")) is not None:
+            return EngineError(f"the server of the ledger {self.path!r} {refusal}")
+        if code == "connect":
             return EngineError(
                 f"the ledger {self.path!r} does not answer, or does not know this user or database: try again later, "
                 "or correct ledger"

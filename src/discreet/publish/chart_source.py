@@ -47,6 +47,8 @@ def open_chart_source(chart: Chart, period: str | None) -> Any:
             frame = _open_spark_table(_find_database(chart), str(domain.beside))
             shown = _name_columns(chart, domain, frame.columns)
             public["domain"] = frame.select(*(frame[column].alias(name) for name, column in shown.items()))
+    elif isinstance(table, str) and options["name"] is not None:
+        table = Location(database=table, argument="connect")
     return events(table, **options, **public, during=find_period(chart, period))
 
 

@@ -2,6 +2,7 @@
 
 import random
 import re
+import sqlite3
 from collections import Counter
 
 import ibis
@@ -278,10 +279,44 @@ def test_a_period_and_the_mend_of_a_list_of_groups_are_told():
         ["rows", "read", "4"],
         ["rows", "in", "the", "period", "3"],
     ]
-    assert (
-        found.advice[-1]
-        == "1 of 3 rows (33.3%) are in no listed group and are dropped: by='fold(trim(land))' reads them"
+    told = "are in no listed group and are dropped: by='fold(trim(land))' with fold(trim(...)) in the list reads them"
+    assert found.advice[-1] == f"1 of 3 rows (33.3%) {told}"
+
+
+def test_a_list_in_no_file_is_to_be_spelled_alike_too(tmp_path):
+    rows = {"who": [1, 2, 3], "what": ["Soup", "soup ", "pie"], "land": ["by", "BY", "BY"]}
+    split = {"by": "land", "groups": ["By"], "each_user": "one"}
+    found = check(pa.table(rows), item="what", domain=["SOUP"], **split)
+    both = [({"item": "fold(trim(what))"},), ({"by": "fold(trim(land))"},)]
+    assert [(each.remedies, each.list_as) for each in found.lost] == [(each, "fold(trim(...))") for each in both]
+    mended = "item='fold(trim(what))' with fold(trim(...)) in the list spells both alike"
+    assert any(each.endswith(mended) for each in found.advice)
+    assert found.to_dict()["lost"][0]["list_as"] == "fold(trim(...))"
+    folded = check(
+        pa.table(rows), item="fold(trim(what))", domain=["soup"], **{**split, "by": "fold(land)", "groups": ["by"]}
     )
+    assert (folded.rows_inside, folded.lost[0].list_as) == (2, "")
+    # With the expression there, only the list is left to change, and a list that is spelled so does not change.
+    with pytest.warns(UserWarning, match="spell them alike"):
+        half = check(pa.table(rows), item="fold(trim(what))", domain=["SOUP"])
+    assert half.lost[-1] == Loss("item", "fold(trim(what))", 3, 3, (), "fold(trim(...))")
+    assert check(pa.table(rows), item="what", domain=["soup"]).lost[-1] == Loss("item", "what", 3, 3, both[0])
+
+
+def test_a_list_beside_the_events_is_spelled_by_an_expression(tmp_path):
+    with sqlite3.connect(tmp_path / "shop.db") as connection:
+        connection.execute("CREATE TABLE events (who INTEGER, what TEXT)")
+        connection.execute("INSERT INTO events VALUES (1, 'Soup'), (2, 'soup '), (3, 'pie')")
+        connection.execute('CREATE TABLE songs ("the song" TEXT)')
+        connection.execute("INSERT INTO songs VALUES ('SOUP')")
+    connection.close()
+    options = {"table": f"sqlite://{tmp_path}/shop.db", "name": "events", "item": "what"}
+    (loss,) = check(**options, domain="connect:songs.the song").lost
+    mended = {"item": "fold(trim(what))", "domain": 'connect:songs.fold(trim("the song"))', "label": "the song"}
+    assert loss == Loss("item", "what", 3, 3, (mended,))
+    source = discreet.events(user="who", **{**options, **mended})
+    release = discreet.top_k(source, 1, 1000, counts=1000)
+    assert [(each.item, each.value) for each in release.counts] == [("SOUP", 2)]
 
 
 def test_a_source_can_be_released_after_it_was_looked_at():

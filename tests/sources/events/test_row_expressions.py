@@ -26,7 +26,7 @@ from discreet.sources.events.group_keys import parse_by
 from discreet.sources.events.location import Location
 from discreet.sources.events.row_expressions import RowExpression, derive_columns
 from effort import examples
-from engines import ENGINES, LOCAL, LONG_ON_SERVERS, ON_CLICKHOUSE, on, on_server
+from engines import ENGINES, LOCAL, LONG_ON_SERVERS, ON_CLICKHOUSE, POSTGRES, SPARK, on, on_server
 
 LONG = ["z" * 65_536, "z" * 65_537, "Ä" * 32_768, "Ä" * 32_769, "a b" * 10_000]
 CELLS = [None, "", " ", " Äpfel ", "ÄPFEL", "e\u0301É", "😀x", "a\nb", "'q'", "%_", "\\", "7", " 7", "07", "7.0", "7.5"]
@@ -288,6 +288,79 @@ def test_every_function_is_its_definition_on_any_cell(engine, tmp_path, request)
     check()
 
 
+NESTED = {
+    "fold({})": fold_case,
+    "trim({})": lambda text: text.strip(" "),
+    "lower({})": lambda text: "".join(c.lower() if c.isascii() else c for c in text),
+    "upper({})": lambda text: "".join(c.upper() if c.isascii() else c for c in text),
+    "substring({}, 2, 30)": lambda text: text[1:31],
+    "replace({}, 'e', 'É')": lambda text: text.replace("e", "É"),
+    "concat({}, ' - ', {})": lambda one, other: f"{one or ''} - {other or ''}",
+    "coalesce({}, {})": lambda one, other: other if one is None else one,
+    "CASE WHEN {0} LIKE 'e%' THEN {0} ELSE {1} END": lambda one, other: one if (one or "").startswith("e") else other,
+}
+"""Functions of text to put into each other; those of one text are NULL without it."""
+
+
+def nest(inner):
+    of_two = [form for form in NESTED if form.count("{") > 1]
+    of_one = [form for form in NESTED if form not in of_two]
+    return st.tuples(st.sampled_from(of_one), inner) | st.tuples(st.sampled_from(of_two), inner, inner)
+
+
+def write(tree):
+    return tree if isinstance(tree, str) else tree[0].format(*map(write, tree[1:]))
+
+
+def compute(tree, row):
+    if isinstance(tree, str):
+        return row[tree]
+    found = [compute(each, row) for each in tree[1:]]
+    return None if found == [None] else NESTED[tree[0]](*found)
+
+
+TREES = nest(st.recursive(st.sampled_from(["a", "b", ("fold({})", "a")]), nest, max_leaves=3))
+WORDS = st.sampled_from([" Äpfel ", "ÄPFEL", "e\u0301É", "😀x", "ẞ", "İstanbul", "eBay \u212a", "plain", None])
+
+
+@pytest.mark.hypothesis
+@pytest.mark.parametrize("engine", [*ON_EACH[:3], "parquet", "csv", *ON_EACH[3:6], POSTGRES, SPARK])
+def test_nested_functions_are_their_definitions_over_several_chunks(engine, tmp_path, request):
+    """DuckDB reads chunks of 2,048 rows, and holds a text of up to 12 bytes beside its length."""
+
+    @settings(max_examples=examples({"spark": 6, "clickhouse": 12}.get(engine, 36)), deadline=None)
+    @given(st.lists(TREES, min_size=1, max_size=3, unique_by=write), st.lists(st.tuples(WORDS, WORDS), min_size=1))
+    def check(trees, words):
+        words = (words * 5000)[:5000]
+        cells = [[each and f"{each} Nummer {n % 99}" for each in pair] for n, pair in enumerate(words)]
+        given_, texts = on(engine, make_table(cells), tmp_path, request), [write(tree) for tree in trees]
+        found = evaluate(given_, texts)
+        for at, tree in enumerate(trees):
+            expected = [compute(tree, {"a": a, "b": b}) for a, b in cells]
+            assert [row[at] for row in found] == expected, texts[at]
+
+    check()
+
+
+@pytest.mark.parametrize("more", range(4))
+def test_a_coalesced_fold_counts_each_user_once(more):
+    """A text in freed memory would be that of another row, and one user more would move any score."""
+    names = [f"Ein langer Artikel Nummer {n % 6} ÄÖ" for n in range(9000)]
+    names = [*(f"Anderer Artikel überall {n}" for n in range(more)), *names]
+    table = pa.table({"who": [max(n + 1, more) - more for n in range(len(names))], "a": names, "b": ["x"] * len(names)})
+    domain = [fold_case(name) for name in names[-6:]]
+    source = discreet.events(table, user="who", item="coalesce(fold(a), b)", domain=domain)
+    assert score(source) == dict.fromkeys(domain, 1500)
+
+
+def test_a_user_made_of_a_folded_text_is_one_user():
+    names = [f"Ein langer Name Nummer {n % 6} ÄÖ" for n in range(5000)]
+    table = pa.table({"a": names, "b": ["x"] * len(names), "what": ["y"] * len(names)})
+    source = discreet.events(table, user="concat(fold(a), '-', b)", item="what", domain=["y"])
+    assert discreet.check_events(source).users == 6
+    assert score(source) == {"y": 6}
+
+
 def test_broken_text_is_missing_before_any_function(tmp_path):
     with sqlite3.connect(tmp_path / "broken.db") as connection:
         connection.execute("CREATE TABLE events (n INTEGER, a TEXT, b TEXT)")
@@ -442,6 +515,11 @@ def test_no_column_of_several_files_changes_an_expression(tmp_path, ending):
             {"user": "concat(who, plz)", "by": discreet.month("plz"), "groups": ["2026-01"], "each_user": "one"},
             "that by uses",
         ),
+        (
+            {"user": "concat(who, cents)", "value": "CENTS", "clip": (0, 1)},
+            "that value uses, as 'concat\\(who, cents\\)' is of 'CENTS'",
+        ),
+        ({"user": "concat(who, cents)", "value": "cents * 2", "clip": (0, 1)}, "that value uses"),
         ({"user": "lower('x')"}, "user must be a column or an expression of columns"),
         ({"item": "fold(trim(what)"}, "item must be one SQL expression, and does not parse"),
         ({"item": "fold(trim(waht))"}, "item must name columns of the table .*; did you mean what"),
@@ -462,6 +540,24 @@ def test_no_column_of_several_files_changes_an_expression(tmp_path, ending):
 def test_what_is_no_expression_for_an_argument_is_refused(options, message):
     with pytest.raises(discreet.Error, match=message):
         discreet.events(EVENTS, **{"user": "who", "item": "what", "domain": ["a"], **options})
+
+
+def test_a_user_of_several_columns_one_of_which_where_uses_is_noted():
+    options = {"item": "what", "domain": ["a"]}
+    (note,) = discreet.events(EVENTS, user="concat(who, plz)", where="PLZ > '1'", **options).notes()
+    assert note.startswith("user 'concat(who, plz)' is made of 'PLZ', which where uses too")
+    for user, where in (("lower(who)", "who <> 'x'"), ("concat(who, plz)", "cents > 5"), ("who", "who <> 'x'")):
+        assert not discreet.events(EVENTS, user=user, where=where, **options).notes()
+
+
+def test_a_period_in_quotes_is_no_key_of_json(tmp_path):
+    (tmp_path / "rows.jsonl").write_text('{"who": 1, "what": "a", "day": "2026-01-03", "month(day)": "x"}\n')
+    options = {"user": "who", "item": "what", "domain": ["a"], "each_user": "one"}
+    with pytest.raises(discreet.Error, match=r"not 'month\(day\)'; did you mean discreet.month\('day'\)\?"):
+        discreet.events(tmp_path / "rows.jsonl", by="month(day)", groups=["2026-01"], **options)
+    for by, group in ((discreet.month("day"), "2026-01"), ('"month(day)"', "x")):
+        source = discreet.events(tmp_path / "rows.jsonl", by=by, groups=[group], **options)
+        assert score(source) == {group: {"a": 1}}
 
 
 def test_a_user_from_the_open_side_of_a_join_is_refused():

@@ -25,7 +25,7 @@ import pyarrow.parquet
 import pytest
 
 import discreet
-from discreet.sources.events.engine import EngineError, ask
+from discreet.sources.events.engine import EngineError, ask, describe_refusal, find_sqlstate
 
 EVENTS = pa.table({"who": [1, 1, 2], "what": ["a", "b", "a"], "amount": [1.0, 2.0, 3.0], "nested": [[1], [2], [3]]})
 GOOD = {"table": EVENTS, "user": "who", "item": "what", "domain": ["a", "b", "c"]}
@@ -274,6 +274,31 @@ def test_a_wrong_password_and_an_unknown_database_are_two_messages(tmp_path, mon
     refused = "PostgreSQL answers at localhost, and refuses this user or password: correct table"
     unknown = "PostgreSQL answers at localhost, and has no database of this name: correct table"
     assert told == [refused, refused, refused, unknown]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (Exception('FATAL:  password authentication failed for user "bob"'), "28000"),
+        (Exception("FATAL:  Passwort-Authentifizierung für Benutzer »bob« fehlgeschlagen"), "28000"),
+        (Exception("FATAL:  Rolle »eve« existiert nicht"), "28000"),
+        (Exception('FATAL:  no pg_hba.conf entry for host "1.2.3.4", user "bob", no encryption'), "28000"),
+        (Exception(1045, "Zugriff verweigert"), "28000"),
+        (Exception("FATAL:  Datenbank »x« existiert nicht"), "3D000"),
+        (Exception(1049, "Base inconnue"), "3D000"),
+        (Exception("FATAL:  sorry, too many clients already"), "53300"),
+        (Exception("FATAL:  tut mir leid, schon zu viele Verbindungen"), "53300"),
+        (Exception("FATAL:  the database system is starting up"), "57P03"),
+        (Exception(2002, "x"), "08001"),
+        (Exception("ВАЖНО:  роль не существует"), ""),
+    ],
+)
+def test_errors_of_a_driver_that_cannot_connect_have_codes(error, code):
+    assert find_sqlstate(error) == code
+    assert (describe_refusal(code, "connect") is None) == (not code)
+    error.sqlstate = "28P01"
+    assert find_sqlstate(error) == "28P01"
+    assert describe_refusal("28P01", "ledger") == "answers, and refuses this user or password: correct ledger"
 
 
 def test_text_files_take_their_types_from_the_public_side(tmp_path):

@@ -23,6 +23,7 @@ from discreet.sources.events.check_losses import (
     find_groups,
     find_values,
     list_spellings,
+    name_functions,
     respell_items,
     suggest_decoding,
 )
@@ -138,7 +139,7 @@ class _Inspection:
             found_items = inspect_items(self._parts, self._laid, domain)
         elif self._reading.kind == "string" and self._dialect.fold is not None:
             found_items["rows_near"], found_items["near"] = self._find_spellings()
-        remedy = found_items.pop("remedy", {})
+        remedy = found_items.pop("remedy", ({}, ""))
         lost = self._find_losses(counted, found_items.get("rows_outside", 0), remedy)
         if unreadable:
             lost.insert(0, find_encoding(unreadable, rows))
@@ -177,7 +178,9 @@ class _Inspection:
         near = fetch(self._opened, few) if found else []
         return found, [NearMatch(row["found"], row["listed"], int(row["n"])) for row in near]
 
-    def _find_losses(self, counted: dict[str, int], rows_outside: int, respelled: dict[str, str]) -> list[Loss]:
+    def _find_losses(
+        self, counted: dict[str, int], rows_outside: int, respelled: tuple[dict[str, str], str]
+    ) -> list[Loss]:
         """Return the rows left out by each cause but their encoding; `respelled` mends items in another spelling."""
         parts, opened, columns, kept = self._parts, self._opened, self._reading.columns, counted["kept"]
         looked_at = [columns["item"]] if self._reading.kind == "date" else []
@@ -197,8 +200,9 @@ class _Inspection:
         lost.append(Loss("user", columns["user"], counted["without_user"], kept))
         laid = self._laid
         remedies = suggest_decoding(opened, laid.select(value=laid.spelled), rows_outside)
-        remedies = remedies or ((respelled,) if respelled else ())
-        lost.append(Loss("item", parts.item, counted["without_item"] + rows_outside, kept, remedies))
+        list_as = "" if remedies else respelled[1]
+        remedies = remedies or tuple(filter(None, respelled[:1]))
+        lost.append(Loss("item", parts.item, counted["without_item"] + rows_outside, kept, remedies, list_as))
         return [*lost, *([] if parts.split is None else find_groups(opened, parts.kept, parts.split))]
 
     def _list_frequent(self, rows: Any, column: str, most: int = FEW) -> list[Frequent]:
@@ -266,7 +270,7 @@ def inspect_items(parts: TableParts, laid: Any, domain: Integers | ListedDomain)
             "near": near,
             "rows_alike": rows_alike,
             "alike": alike,
-            "remedy": _respell(parts, outside, domain, column) if rows_near else {},
+            "remedy": _respell(parts, outside, domain, column) if rows_near else ({}, ""),
             **searched,
         }
     finally:
@@ -297,12 +301,15 @@ def _find_near(
     return rows, [NearMatch(row["found"], row["listed"], int(row["n"])) for row in few]
 
 
-def _respell(parts: TableParts, outside: Any, domain: ListedDomain, column: str) -> dict[str, str]:
-    """Return the arguments by which most rows outside have an item of the domain, none if no spelling mends a row.
+def _respell(parts: TableParts, outside: Any, domain: ListedDomain, column: str) -> tuple[dict[str, str], str]:
+    """Return the arguments by which most rows outside have an item of the domain, and functions for a list in no file.
 
     `column` is the column of the domain's file. A spelling that makes one item of several in the domain is no remedy.
     """
-    opened, dialect, most, remedy = parts.opened, parts.opened.dialect, 0, dict[str, str]()
+    opened, dialect, most, remedy, list_as = parts.opened, parts.opened.dialect, 0, dict[str, str](), ""
+    place = parts.domain_place
+    if place is not None and place.beside is not None:
+        column = str(place.column)
     text = domain.table.item.cast("string")
     for rule, functions in list_spellings(dialect).items() if domain.kind == "string" else ():
         respell = partial(unify_spellings, dialect, spelling=rule)
@@ -316,8 +323,9 @@ def _respell(parts: TableParts, outside: Any, domain: ListedDomain, column: str)
         if counts["different"] == domain.d:
             label = "label" if domain.labelled else None
             spelled = column if counts["changed"] else ""
-            most, remedy = rows, respell_items(parts.item, spelled, label, parts.domain_file, functions)
-    return remedy
+            most, remedy = rows, respell_items(parts.item, spelled, label, place, functions)
+            list_as = name_functions(functions) if counts["changed"] and place is None else ""
+    return remedy, list_as
 
 
 def _fold(text: Any) -> Any:
@@ -335,18 +343,18 @@ def _search_file(parts: TableParts, outside: Any) -> dict[str, Any]:
     """
     import pyarrow as pa
 
-    if parts.domain_file is None:
+    if parts.domain_place is None or not parts.domain_place.paths:
         return {}
     folded = outside.mutate(spelled=_fold(outside.spelled)).group_by("spelled").agg(n=outside.n.sum())
     tried = [each.value for each in _list_outside(parts.opened, folded, _TRIED)]
     wanted = pa.table({"value": pa.array(tried, pa.string())})
-    opened = open_table(parts.domain_file, None, "domain", csv_format=parts.opened.list_formats.get("domain", USUAL))
+    opened = open_table(parts.domain_place, None, "domain", csv_format=parts.opened.list_formats.get("domain", USUAL))
     columns = []
     try:
         raw = list(opened.table.columns)
-        given = find_list_column(opened, parts.domain_file.column, parts.reading.columns["item"], DOMAIN)
+        given = find_list_column(opened, parts.domain_place.column, parts.reading.columns["item"], DOMAIN)
         # The columns that an expression reads are left out of the search, like the given column.
-        column = parts.domain_file.column
+        column = parts.domain_place.column
         made = None if column is None else RowExpression.parse(DOMAIN.argument, column)
         read = {given} if made is None else {given, *made.list_columns(raw)}
         for name in [name for name in raw if name not in read] if tried else []:
@@ -358,7 +366,7 @@ def _search_file(parts: TableParts, outside: Any) -> dict[str, Any]:
                 n = ask(opened.engine, "checking the items", matching).num_rows
                 if 2 * n > len(tried):
                     columns.append(
-                        OtherColumn(f"{redact_url(parts.domain_file.paths[0].text)}:{name}", int(n), len(tried))
+                        OtherColumn(f"{redact_url(parts.domain_place.paths[0].text)}:{name}", int(n), len(tried))
                     )
     finally:
         opened.close()

@@ -19,6 +19,7 @@ from discreet.sources.events.check_report import Loss
 from discreet.sources.events.csv_files import TWICE
 from discreet.sources.events.engine import ask
 from discreet.sources.events.formats import DateFormat, Formats
+from discreet.sources.events.location import PREFIX
 from discreet.sources.events.periods import PeriodColumn
 from discreet.sources.events.row_expressions import apply_to
 from discreet.sources.events.unlisted import unify_spellings
@@ -90,12 +91,12 @@ def find_groups(opened: Opened, rows: Any, split: GroupSplit) -> list[Loss]:
         if isinstance(by, PeriodColumn) and opened.holds_text(by.column):
             found.append(find_dates(opened, rows, by.column, is_moment=True))
             dates = found[-1].rows
-        remedies = suggest_decoding(opened, strangers.select(value=strangers[by.column]), outside)
+        remedies, list_as = suggest_decoding(opened, strangers.select(value=strangers[by.column]), outside), ""
         if not remedies and part.kind == "string" and outside and len(part.members) <= _MOST_MEMBERS:
             texts = strangers.select(value=read_cell(opened.dialect, strangers[by.column], "string"))
-            remedies = _respell_groups(opened, texts, by.spelling, part)
+            remedies, list_as = _respell_groups(opened, texts, by.spelling, part)
         every = fetch_counts(opened, rows, n=rows.count())["n"]
-        found.append(Loss("group", by.spelling, outside - dates, every, remedies))
+        found.append(Loss("group", by.spelling, outside - dates, every, remedies, list_as))
     return found
 
 
@@ -114,9 +115,9 @@ def list_spellings(dialect: Dialect) -> dict[str, list[str]]:
 
 
 def respell_items(
-    item: str, listed: str, label: str | None, file: Location | None, functions: list[str]
+    item: str, listed: str, label: str | None, place: Location | None, functions: list[str]
 ) -> dict[str, str]:
-    """Return the arguments that spell the items of the events by functions of `_SPELLINGS`.
+    """Return the arguments that spell the items of the events, and of their list, by functions of `_SPELLINGS`.
 
     Parameters
     ----------
@@ -126,30 +127,37 @@ def respell_items(
         The column of the list that has to be spelled alike, "" if it is spelled so.
     label
         The column of the list that is shown now, None if items are.
-    file
-        The file of the list, None if it is in none.
+    place
+        The file or the table of the list, None if it is in none.
     """
     remedy = {"item": apply_to(functions, item)}
-    if listed and file is not None:
-        remedy["domain"] = f"{redact_url(file.paths[0].text)}:{apply_to(functions, listed)}"
+    if listed and place is not None:
+        start = f"{PREFIX}{place.beside}." if place.beside is not None else f"{redact_url(place.paths[0].text)}:"
+        remedy["domain"] = start + apply_to(functions, listed)
         # Items are shown as the list spells them.
         remedy |= {} if label is not None or "(" in listed else {"label": listed}
     return {name: text for name, text in remedy.items() if text != item or name != "item"}
 
 
-def _respell_groups(opened: Opened, texts: Any, spelling: str, part: NumberedMembers) -> Remedies:
-    """Return the expression by which most texts are members of a public list, and that for a list in a file."""
-    dialect, most, remedy, members = opened.dialect, 0, dict[str, str](), part.members
+def name_functions(functions: list[str]) -> str:
+    """Return functions of `_SPELLINGS` as a reader applies them, such as "fold(trim(...))"."""
+    return f"{'('.join(functions)}(...{')' * len(functions)}"
+
+
+def _respell_groups(opened: Opened, texts: Any, spelling: str, part: NumberedMembers) -> tuple[Remedies, str]:
+    """Return the expression by which most texts are members of a list and that of its file, or functions for a list."""
+    dialect, most, remedy, members, list_as = opened.dialect, 0, dict[str, str](), part.members, ""
     for rule, functions in list_spellings(dialect).items():
         alike = {(fold_case(member) if rule == FOLD else member).strip(" ") for member in members}
         is_member = unify_spellings(dialect, texts.value, rule).isin(sorted(alike))
         rows = fetch_counts(opened, texts, n=count_if(is_member))["n"]
         if rows > most and len(alike) == len(members):
             most, by, (file, column) = rows, apply_to(functions, spelling), part.place
-            remedy = {} if by == spelling else {"by": by}
-            if alike != set(members) and file:
+            remedy, is_alike = {} if by == spelling else {"by": by}, alike == set(members)
+            if not is_alike and file:
                 remedy["groups"] = f"{file}:{apply_to(functions, column)}"
-    return (remedy,) if remedy else ()
+            list_as = "" if is_alike or file else name_functions(functions)
+    return (remedy,) if remedy else (), list_as
 
 
 def _try_formats(opened: Opened, texts: Any, formats: list[dict[str, str]]) -> tuple[int, int, int, Remedies]:

@@ -82,6 +82,8 @@ class Loss:
         The rows left out, and the rows that were looked at. A row may have several causes.
     remedies
         The arguments of `events` that mend it, from a fixed list: alternatives that read as many rows, or none.
+    list_as
+        The functions that the caller has to apply to a list that is in no file or table, "" if there is no such list.
     """
 
     cause: str
@@ -89,6 +91,7 @@ class Loss:
     rows: int
     of: int
     remedies: tuple[dict[str, str], ...] = ()
+    list_as: str = ""
 
     @property
     def title(self) -> str:
@@ -101,13 +104,17 @@ class Loss:
         return f"{100 * self.rows / self.of:.1f}%"
 
     def spell_remedy(self, as_options: bool) -> str:
-        """Return the arguments that mend it as Python or a shell spells them, "" if there are none."""
-        if not as_options:
-            return " or ".join(", ".join(f"{name}={value!r}" for name, value in each.items()) for each in self.remedies)
-        return " or ".join(
-            " ".join(f"--{name.replace('_', '-')} {shlex.quote(value)}" for name, value in each.items())
+        """Return what mends it, with arguments as Python or a shell spells them, "" if nothing is known."""
+        between, form = (" ", "--{} {}") if as_options else (", ", "{}={}")
+        quote = shlex.quote if as_options else repr
+        spelled = " or ".join(
+            between.join(
+                form.format(name.replace("_", "-") if as_options else name, quote(value))
+                for name, value in each.items()
+            )
             for each in self.remedies
         )
+        return " with ".join(filter(None, [spelled, self.list_as and f"{self.list_as} in the list"]))
 
 
 @dataclass(frozen=True, repr=False)
@@ -228,6 +235,9 @@ class Check:
     def to_dict(self) -> dict[str, Any]:
         """Return the check as JSON values."""
         found = {name: value for name, value in asdict(self).items() if name not in ("has_where", "as_options")}
+        for each in found["lost"]:
+            if not each["list_as"]:
+                del each["list_as"]
         return {"private": False, **found, "is_noise": self.is_noise, "advice": self.advice}
 
     def _repr_html_(self) -> str:
@@ -330,7 +340,7 @@ def _advise(check: Check) -> Iterator[str]:
         )
     elif check.rows_near:
         first = check.near[0]
-        spelled = [each for each in check.lost if any({"item", "domain"} & one.keys() for one in each.remedies)]
+        spelled = [each for each in check.lost if each.cause == "item" and (each.list_as or _has_spelling(each))]
         respelled = spelled[0].spell_remedy(check.as_options) if spelled else ""
         yield (
             f"{_count_rows(check.rows_near)} would be inside the domain if case and spaces were ignored, such as "
@@ -372,14 +382,18 @@ def _advise(check: Check) -> Iterator[str]:
     groups = check.groups
     if groups is None:
         return
-    remedies = [each.spell_remedy(check.as_options) for each in check.lost if each.cause == "group" and each.remedies]
-    mended = " and ".join(remedies)
+    remedies = [each.spell_remedy(check.as_options) for each in check.lost if each.cause == "group"]
+    mended = " and ".join(filter(None, remedies))
     if mended or 2 * groups.rows_outside > check.rows_kept:
         lost = _share(groups.rows_outside, check.rows_kept)
         told = f"{mended} reads them" if mended else "is the list right?"
         yield f"{lost} are in no listed group and are dropped: {told}"
     if groups.empty:
         yield f"{groups.empty:,} of {groups.number:,} groups have no rows, and their lists would be noise alone"
+
+
+def _has_spelling(loss: Loss) -> bool:
+    return any({"item", "domain"} & each.keys() for each in loss.remedies)
 
 
 def _share(rows: int, of: int) -> str:

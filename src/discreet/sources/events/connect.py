@@ -20,7 +20,7 @@ from discreet.errors import InvalidTypeError, InvalidValueError, MissingExtraErr
 from discreet.sources.events.csv_files import DELIMITERS, USUAL, CsvFormat
 from discreet.sources.events.dialects.base import SENT_TYPES, Dialect, dialect_named, dialect_of
 from discreet.sources.events.dialects.duckdb import connect_in_memory
-from discreet.sources.events.engine import EngineError, ask
+from discreet.sources.events.engine import EngineError, ask, describe_refusal, find_sqlstate
 from discreet.sources.events.formats import USUAL_FORMATS, Formats
 from discreet.sources.events.location import (
     Location,
@@ -35,23 +35,6 @@ if TYPE_CHECKING:
     from discreet.sources.events.domain import ListNames
     from discreet.sources.events.frames import FrameColumn
     from discreet.sources.events.row_expressions import RowExpression
-
-
-_REFUSALS = (
-    (
-        r"password authentication failed|no password supplied|Access denied for user|role \".*\" does not exist",
-        "answers at {server}, and refuses this user or password: correct {argument}",
-    ),
-    (
-        r"database \".*\" does not exist|Unknown database",
-        "answers at {server}, and has no database of this name: correct {argument}",
-    ),
-    (
-        r"Is the server running|Connection refused|resolve host|Can't connect|time(d )?out",
-        "does not answer at {server}: try again later, or correct {argument}",
-    ),
-)
-"""Patterns of the errors of drivers, and sentences that show no part of such an error, which may hold a password."""
 
 
 @dataclass(eq=False, repr=False)
@@ -204,7 +187,7 @@ def open_table(
         The column of the users, if the table has one.
     """
     if isinstance(given, Location) and given.database is not None:
-        return _open_database(given.database, name, argument)
+        return _open_database(given.database, name, given.argument or argument)
     if name is not None:
         raise InvalidValueError(f"name must be left out unless {argument} is a connection URL")
     if isinstance(given, Location):
@@ -262,7 +245,7 @@ def _open_database(url: str, name: Any, argument: str) -> Opened:
     except Exception as error:
         failed, is_malformed = True, dialect.is_file or isinstance(error, ValueError)
         is_busy = "database is locked" in str(error)
-        refusal = next((sentence for pattern, sentence in _REFUSALS if re.search(pattern, str(error))), None)
+        refusal = describe_refusal(find_sqlstate(error), argument, f" at {server_of(url)}")
     if missing:
         line = f"pip install {' '.join(map(repr, dialect.packages or (f'ibis-framework[{dialect.name}]',)))}"
         raise MissingExtraError(f"{argument} needs the driver of {dialect.title}: {line}")
@@ -271,7 +254,7 @@ def _open_database(url: str, name: Any, argument: str) -> Opened:
     if is_malformed:
         raise InvalidValueError(f"{argument} must be the URL of a database, and the one on {dialect.title} is none")
     if failed and refusal is not None:
-        raise EngineError(f"{dialect.title} {refusal.format(server=server_of(url), argument=argument)}")
+        raise EngineError(f"{dialect.title} {refusal}")
     if failed:
         raise EngineError(
             f"{dialect.title} does not answer at {server_of(url)}, or does not know this user or database: try again "

@@ -218,12 +218,15 @@ class Location:
         The table that "connect:mart.products.id" names.
     column
         The column that follows a file or a table, as in "movies.csv:movie_id".
+    argument
+        The name of the argument in messages about a database, where it is not that of `discreet.events`.
     """
 
     paths: tuple[FilePath, ...] = ()
     database: str | None = None
     beside: TableName | None = None
     column: str | None = None
+    argument: str | None = None
 
     @classmethod
     def parse(cls, given: Any) -> Location | None:

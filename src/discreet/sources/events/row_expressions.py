@@ -219,6 +219,15 @@ def check_user_columns(user: RowExpression, others: dict[str, Sequence[str]]) ->
             )
 
 
+def note_shared_columns(user: RowExpression, columns: Sequence[str]) -> list[str]:
+    """Return a note if the user is made of several columns, and `where` uses one of them too."""
+    return [
+        f"user {quote(user.text)} is made of {quote(shared)}, which where uses too: a person with several values of "
+        f"{shared} would be several users, and only that part of the person would be protected"
+        for shared in user.list_columns(columns)[:1]
+    ]
+
+
 def _finish(expression: RowExpression, value: Any) -> Any:
     """Return the column of an expression, and raise if its values are of no kind that the argument can have."""
     import ibis

@@ -21,11 +21,16 @@ from discreet.sources.events.connect import open_table
 from discreet.sources.events.csv_files import DELIMITERS, check_csv_format
 from discreet.sources.events.formats import NUMBER_KINDS, Formats
 from discreet.sources.events.group_columns import PlainColumn, Product, read_by
-from discreet.sources.events.group_keys import open_group_split
+from discreet.sources.events.group_keys import open_group_split, suggest_period
 from discreet.sources.events.location import Location
 from discreet.sources.events.periods import OnePeriod
 from discreet.sources.events.provenance import refuse_own_list
-from discreet.sources.events.row_expressions import RowExpression, check_user_columns, derive_columns
+from discreet.sources.events.row_expressions import (
+    RowExpression,
+    check_user_columns,
+    derive_columns,
+    note_shared_columns,
+)
 from discreet.sources.events.rowwise import check_plan, check_rowwise
 from discreet.sources.events.scoring import Steps
 from discreet.sources.events.table import GroupedTableSource, Question, TableSource
@@ -250,6 +255,10 @@ def events(
     is_json = isinstance(table, Location) and bool(table.endings & {".json", ".jsonl", ".ndjson"})
     has_private_names = is_json or (isinstance(table, Location) and table.is_several)
     by_text = {each.text for each in parsed if has_private_names and not each.may_be_name()}
+    for each in group_columns if has_private_names else ():
+        # Every name is a column of JSON, so that no row of a misspelt period would be left.
+        if isinstance(each, PlainColumn) and (period := suggest_period(each.column)):
+            raise InvalidValueError(f"by must be a column of the table, not {quote(each.column)}{period}")
     # Every name that is wanted is a column of private JSON.
     wanted = [text for _, text in texts if isinstance(text, str)] + [each.column for each in group_columns]
     wanted = [text for text in wanted if text not in by_text]
@@ -271,11 +280,13 @@ def events(
         if made is not None:
             used: dict[str, Sequence[str]] = {"item": [item], "by": [each.column for each in group_columns]}
             used |= {} if during is None else {"during": [during.column.column]}
+            used |= {} if value is None else {"value": [value]}
             for each in expressions:
                 used[each.argument] = [*used.get(each.argument, ()), *each.columns]
-            check_user_columns(
-                made, {argument: used[argument] for argument in used if argument not in ("user", "value")}
-            )
+            own_columns = used.pop("user")
+            check_user_columns(made, used)
+            if condition is not None and len(own_columns) > 1:
+                opened.notes += note_shared_columns(made, condition.columns)
         derived = derive_columns(opened, expressions, has_private_names) if expressions else {}
         group_columns = tuple(
             PlainColumn(derived[each.column], each.column)

@@ -90,8 +90,8 @@ class TableParts:
         The condition, None if there is none.
     reading
         The rule that reads a row.
-    domain, domain_file
-        The public list of items, None for items to be found, and its file and column, if it is in a file.
+    domain, domain_place
+        The public list of items, None for items to be found, and its file or table, if the caller named one.
     split
         The groups, or None.
     item
@@ -105,7 +105,7 @@ class TableParts:
     where: Condition | None
     reading: RowReading
     domain: Integers | ListedDomain | None
-    domain_file: Location | None
+    domain_place: Location | None
     split: GroupSplit | None
     item: str
     during: str | None = None
@@ -120,7 +120,7 @@ class EventTable(AnySource, ABC):
 
     _scoring: RowReading
     _domain: Integers | ListedDomain | None = None
-    _domain_file: Location | None = None
+    _domain_place: Location | None = None
     _split: GroupSplit | None = None
 
     def __init__(self, question: Question) -> None:
@@ -174,7 +174,7 @@ class EventTable(AnySource, ABC):
             where=self._where,
             reading=self._scoring,
             domain=self._domain,
-            domain_file=self._domain_file,
+            domain_place=self._domain_place,
             split=self._split,
             item=self._question.spelled.get("item", self._columns["item"]),
             during=None if period is None else period.column.column,
@@ -276,7 +276,7 @@ class ListedEventTable(EventTable):
     def __init__(self, question: Question, domain: Any, label: str | None, groups: int = 1) -> None:
         super().__init__(question)
         opened, item, self._label = question.opened, question.columns["item"], label
-        self._domain_file = domain if isinstance(domain, Location) and domain.paths else None
+        self._domain_place = domain if isinstance(domain, Location) else None
         if isinstance(domain, range) and domain.step == 1 and len(domain) and label is None:
             domain = integers(domain.start, domain.stop - 1)
         if isinstance(domain, Integers):

@@ -216,14 +216,10 @@ def fold(text: Any) -> Any:
     # The catalogue is shared by all connections to a database, and outlives the one that registered the function.
     with suppress(duckdb.CatalogException, duckdb.NotImplementedException):
         connection = text.get_backend().con
-        connection.create_function(_FOLD, _fold_texts, ["VARCHAR"], "VARCHAR", type="arrow")
+        # A native function copies each result into DuckDB's memory. The results of type "arrow" stay in memory of
+        # pyarrow, which COALESCE reads after it is freed (DuckDB 1.5.6): rows then have texts of other rows.
+        connection.create_function(_FOLD, fold_case, ["VARCHAR"], "VARCHAR", type="native")
     return engine_function(_FOLD, "string", "string", catalog="system", database="main")(text)
-
-
-def _fold_texts(texts: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.array([None if text is None else fold_case(text) for text in texts.to_pylist()], pa.string())
 
 
 DIALECT = Dialect(
