@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
+from discreet.errors import InvalidValueError
 from discreet.sources.events.case_folding import fold_case
 from discreet.sources.events.cells import read_cell
 from discreet.sources.events.connect import open_table
@@ -329,12 +330,18 @@ def test_nested_functions_are_their_definitions_over_several_chunks(engine, tmp_
     """DuckDB reads chunks of 2,048 rows, and holds a text of up to 12 bytes beside its length."""
 
     @settings(max_examples=examples({"spark": 6, "clickhouse": 12}.get(engine, 36)), deadline=None)
-    @given(st.lists(TREES, min_size=1, max_size=3, unique_by=write), st.lists(st.tuples(WORDS, WORDS), min_size=1))
+    @given(st.lists(TREES, min_size=1, max_size=2, unique_by=write), st.lists(st.tuples(WORDS, WORDS), min_size=1))
     def check(trees, words):
         words = (words * 5000)[:5000]
         cells = [[each and f"{each} Nummer {n % 99}" for each in pair] for n, pair in enumerate(words)]
         given_, texts = on(engine, make_table(cells), tmp_path, request), [write(tree) for tree in trees]
-        found = evaluate(given_, texts)
+        try:
+            found = evaluate(given_, texts)
+        except InvalidValueError as error:
+            # Too long a statement or text is refused before any row is read.
+            if not re.search("must nest fewer|must not make texts of more", str(error)):
+                raise
+            return
         for at, tree in enumerate(trees):
             expected = [compute(tree, {"a": a, "b": b}) for a, b in cells]
             assert [row[at] for row in found] == expected, texts[at]
