@@ -132,7 +132,7 @@ def test_a_path_may_have_two_dots(done):
 
 def test_the_table_is_that_of_the_release(done, charts):
     assert done(*CHARTS[:-6], *BY_MONTH, "--format", "table").startswith(
-        "Top 1 of 6 items in each of 3 groups by month, "
+        "Top 1 of 6 items in each of 3 groups by month:\n"
     )
     release = charts(*CHARTS)
     shown = done(*CHARTS)

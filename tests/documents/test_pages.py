@@ -36,6 +36,8 @@ SLOW = {
 def test_a_page_runs_as_printed(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / "path" / "to").mkdir(parents=True)
+    (tmp_path / "path" / "to" / "discreet").symlink_to(ROOT)
     environment, names, printed = with_programs(tmp_path), {}, ""
     for language, title, text in blocks(page):
         if title == "install":

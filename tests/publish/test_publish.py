@@ -287,7 +287,7 @@ def test_a_year_ends_and_the_site_keeps_both(folder, capsys):
     site = read_site()
     assert {"artists.2025-10.html", "artists.2025-12.html"} < set(site)
     assert (
-        b"epsilon = 0.1 for each year for all lists together, to protect the listeners; 0.1 is spent in 2026"
+        b"0.1 for each year for all lists together, to protect the listeners; all releases so far spent 0.1 in 2026"
         in site["statement.html"]
     )
     assert b"after seeing all lists that this privacy budget allows in one calendar year." in site["index.html"]

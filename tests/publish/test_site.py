@@ -224,12 +224,19 @@ def test_without_counts_there_is_a_list():
     assert "<ol" in ordered
 
 
+def test_an_interval_says_if_few_items_of_each_user_count():
+    counted = release({"a": 9, "b": 8, "c": 1}, counts=2000)
+    told = "where the number without noise lies, with a chance of at least 95% for each item by itself"
+    assert f"{told}." in describe_list(counted, None)["caption"]
+    assert f"{told}, counting at most 2 items of each user." in describe_list(counted, None, bound=2)["caption"]
+
+
 def test_what_came_in_and_went_out_is_said_as_data():
     before, after = release({"a": 9, "b": 8, "c": 1}), release({"a": 1, "b": 8, "c": 9})
     html = list_to_html(after, Earlier(before, "September 2026"))
     assert "<b>Came in since September 2026:</b> c. <b>Went out since September 2026:</b> a." in html
     assert "by chance" not in html
-    assert re.findall(r'<li>(\w) <span class="new">', html) == ["c"]
+    assert re.findall(r'<li>(\w) <span class="new">([^<]+)<', html) == [("c", "not listed for September 2026")]
     assert "The same items as in" in list_to_html(after, Earlier(after, "September 2026"))
     counted = list_to_html(release({"a": 9, "b": 8, "c": 1}, counts=2000), Earlier(
         release({"a": 7, "b": 1, "c": 5}, counts=2000), "September 2026"
@@ -503,6 +510,7 @@ def test_a_list_whose_bound_is_above_the_limit_is_withheld(tmp_path, monkeypatch
     site = read_site()
     page, index = unescape(site["artists.html"].decode()), unescape(site["index.html"].decode())
     assert re.search(r"Too noisy to publish: an item left out .* by up to [\d,]+ .*, a bound with 95% confidence", page)
+    assert "The bound of a list says how far an item left out may be ahead of an item on it. Lists" in page
     assert "Lists whose bound is above 3 are not published; of all lists that are drawn, at most 5%" in page
     assert re.search(r"Released \d+ \w+ 20", page)
     assert "too noisy to publish" in index

@@ -274,7 +274,7 @@ def test_the_lead_is_rounded_once_and_a_half_step_widens_the_bounds():
 
 def test_the_sentence():
     people = discreet.top_k(FILMS, k=2, epsilon=100, shortfall=100)
-    assert people.describe_shortfall() == ["With 95% confidence this is a true top 2."]
+    assert people.describe_shortfall() == ["With 95% confidence this is a true top 2, in any order."]
     assert people.describe_shortfall()[0] in people._repr_html_()
     worst = discreet.Release(
         ["stalker"], None, 5, people.guarantee, shortfall=discreet.Shortfall(830, 770, 890, 1876, 1)
@@ -295,13 +295,13 @@ def test_the_sentence_names_a_bound_on_the_items_of_a_user():
         discreet.events(frame, **ask, max_items_per_user=1), k=2, epsilon=CERTAIN, shortfall=CERTAIN
     )
     assert "c" in bounded.items
-    told = "With 95% confidence this is a true top 2, counting at most 1 item of each user."
+    told = "With 95% confidence this is a true top 2, in any order, counting at most 1 item of each user."
     assert bounded.describe_shortfall() == [told]
     assert told in bounded.statement()
     assert discreet.Release.from_json(bounded.to_json()) == bounded
     whole = discreet.top_k(discreet.events(frame, **ask), k=2, epsilon=CERTAIN, shortfall=CERTAIN)
     assert whole.items == ["a", "b"]
-    assert whole.describe_shortfall() == ["With 95% confidence this is a true top 2."]
+    assert whole.describe_shortfall() == ["With 95% confidence this is a true top 2, in any order."]
 
 
 def test_the_note_of_groups_says_whose_bound_it_is():

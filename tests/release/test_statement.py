@@ -93,7 +93,7 @@ def test_what_is_not_private_promises_nothing():
 def test_counts_are_a_part_of_epsilon():
     text = discreet.top_k(SCORES, k=2, epsilon=1, counts="1/2").statement()
     assert "| epsilon | 1.5 (1 for the selection, 0.5 for the counts) |" in text
-    assert "Counts cost extra, and an interval is about one item." in text
+    assert "Counts spend more epsilon, and an interval is about one item." in text
     assert "at most 81.8% sure" in text
 
 
@@ -221,7 +221,7 @@ def test_a_ledger_tells_what_all_releases_promise(tmp_path):
     text = release.statement(ledger)
     assert "is right with a chance of at most 95.3%" in section(text, "What is promised")
     assert (
-        "epsilon = 3 and delta = 1e-06 for all lists together, to protect the readers of the library; 1 is spent"
+        "3 and delta = 1e-06 for all lists together, to protect the readers of the library; all releases so far spent 1"
         in section(text, "In numbers")
     )
     assert f"version {discreet.__version__}" in text
@@ -239,7 +239,7 @@ def test_no_promised_number_is_below_the_exact_one(tmp_path):
     assert "rho = 0.125000000001 (rounded up) of zCDP" in text
     assert (
         "epsilon = 3.00000000001 (rounded up) for all lists together, to protect the readers; "
-        "1.00000000001 (rounded up) is spent" in text
+        "all releases so far spent 1.00000000001 (rounded up)" in text
     )
     assert "epsilon = 1.00000000001 (rounded up), delta = 0" in entry["privacy_loss"]["privacy_parameters_details"]
     assert "Privacy: epsilon 1.00000000001 for each person" in str(release)
@@ -312,7 +312,7 @@ def test_numbers_are_exact(tmp_path):
 def test_a_name_with_a_bar_stays_in_its_cell(tmp_path):
     ledger = discreet.Ledger.create(tmp_path / "budget.db", epsilon=3, unit="a | b")
     release = discreet.top_k(SCORES, k=2, epsilon=1, ledger=ledger)
-    assert "protect the a \\| b; 1 is spent" in section(release.statement(ledger), "In numbers")
+    assert "protect the a \\| b; all releases so far spent 1" in section(release.statement(ledger), "In numbers")
 
 
 ODD = "CASE WHEN what = '`<b>*|' THEN 'none' ELSE fold(trim(what)) END"

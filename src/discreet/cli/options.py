@@ -145,7 +145,7 @@ class ChargeOptions(LedgerOptions):
     """The budget that a release is charged to, the period of the charge, and the log of the command."""
 
     as_of: str | None = option(
-        "With --ledger, for a budget that renews: the day or time whose period is charged, such as 2026-12-31; "
+        "For a ledger whose budget renews: the day or time whose period is charged, such as 2026-12-31; "
         "without an offset in the budget's zone. Not before the budget was made, or its --since. By default now.",
         "TIME",
     )

@@ -32,6 +32,7 @@ from discreet.release.registry import entry_to_yaml, write_registry_entry
 from discreet.release.release import Release, counts_people
 from discreet.release.statement import (
     bound_belief,
+    find_bound,
     make_subject,
     promise_of_ledger,
     promise_to_people,
@@ -371,9 +372,12 @@ def _describe_edition(site: Site, pages: ChartPages, place: int) -> dict[str, An
     else:
         group_columns = language.join(edition.release.names)
         releases = list(edition.release.items())
+    # The bound on the items of a user is known only if the chart still asks the question of the edition.
+    is_asked = edition.entry is None or edition.fingerprint == chart.fingerprint
+    question = describe_question(chart, edition.period) if is_asked else None
     recent = pages.editions[max(0, place + 1 - _SHOWN_PERIODS) : place + 1]
     for group, release in releases:
-        view = _describe_shown(chart, release, before, group, language)
+        view = _describe_shown(chart, release, before, group, find_bound(release, question), language)
         # Lines of all groups on all pages would take most of the site.
         has_trend = not view["withheld"] and (group is None or edition is pages.latest)
         trend = describe_trend(chart, recent, group, language) if has_trend else None
@@ -421,13 +425,13 @@ def _describe_edition(site: Site, pages: ChartPages, place: int) -> dict[str, An
 
 
 def _describe_shown(
-    chart: Chart, release: Release, before: Edition | None, group: Any, language: Language
+    chart: Chart, release: Release, before: Edition | None, group: Any, bound: int | None, language: Language
 ) -> dict[str, Any]:
     """Return the values of `list.html` for a list, or for the notice in the place of a list that is withheld."""
     if release.shortfall is not None and is_withheld(chart, release):
         ahead = release.shortfall.spell_upper(counts_people(release.guarantee), language)
         return {"withheld": language.text("site.withheld", ahead=ahead)}
-    return describe_list(release, _find_earlier(chart, before, group, language), language)
+    return describe_list(release, _find_earlier(chart, before, group, language), language, bound)
 
 
 def _find_earlier(chart: Chart, before: Edition | None, group: Any, language: Language) -> Earlier | None:
@@ -474,15 +478,21 @@ def _list_terms(release: Any, language: Language) -> dict[str, str]:
     }
 
 
-def describe_list(release: Release, earlier: Earlier | None, language: Language = ENGLISH) -> dict[str, Any]:
-    """Return the values of `list.html`: the rows of a list, and the items that came and went since the one before."""
+def describe_list(
+    release: Release, earlier: Earlier | None, language: Language = ENGLISH, bound: int | None = None
+) -> dict[str, Any]:
+    """Return the values of `list.html`: the rows of a list, and the items that came and went since the one before.
+
+    With a bound on the items of a user, the caption says that the numbers count no more.
+    """
     came = [] if earlier is None else _find_missing(release.listing.items, earlier.release.items)
     went = [] if earlier is None else _find_missing(earlier.release.listing.items, release.items)
     new = {sort_key(item) for item in came}
     earlier_counts = None if earlier is None else earlier.release.counts
     caption = f"{release.title(language)}."
     if release.counts is not None:
-        caption += f" {language.text('site.line')}"
+        some = "" if bound is None else language.text("shortfall.some", count=bound)
+        caption += f" {language.text('site.line', some=some)}"
     view = {
         "withheld": None,
         "caption": caption,

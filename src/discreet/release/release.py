@@ -165,7 +165,7 @@ class Shortfall:
         >>> Shortfall(86, 26, 146, 132, Fraction(1, 20)).describe(20, counts_people=True)
         'With 95% confidence, no item left out has more than 132 people more than any item on this list.'
         >>> Shortfall(-80, -140, -20, -34, Fraction(1, 20)).describe(20, counts_people=True)
-        'With 95% confidence this is a true top 20.'
+        'With 95% confidence this is a true top 20, in any order.'
         """
         # With a bound, an item can have more people than count for it.
         most = self.max_items_per_user

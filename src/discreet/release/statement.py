@@ -347,7 +347,7 @@ def make_subject(
     quality = _describe_quality(release, language)
     return Subject(
         title, seen, guarantee, release.private, frozenset(traits), d, parts, share, quality, book, entry,
-        release.expressions, _describe_noise(release, question, language), _find_bound(release, question), question,
+        release.expressions, _describe_noise(release, question, language), find_bound(release, question), question,
         language, release.chosen if isinstance(release, Release) else None,
     )  # fmt: skip
 
@@ -361,7 +361,7 @@ def _describe_quality(release: Statable, language: Language) -> str | None:
     return language.text("statement.each_bound")
 
 
-def _find_bound(release: Statable, question: Question | None) -> int | None:
+def find_bound(release: Statable, question: Question | None) -> int | None:
     """Return the contribution bound in items of listed events or scores; None for unbounded or unknown."""
     if question is not None:
         return question.max_items_per_user
@@ -392,7 +392,7 @@ def _describe_noise(release: Statable, question: Question | None, language: Lang
     own, grid = (moved.sides if is_added else Sensitivity(0, moved.up)), Fraction(1)
     if question is not None:
         own, grid = question.sensitivity, question.grid
-    bound = None if terms.discovery is not None else _find_bound(release, question)
+    bound = None if terms.discovery is not None else find_bound(release, question)
     is_grouped = isinstance(release, GroupedRelease)
     counted = make_count_mechanism(own, terms.adjacency, grid, size, bound, terms.counts_epsilon, grouped=is_grouped)
     is_bound_known = bound is not None or terms.discovery is not None or first.shortfall is not None

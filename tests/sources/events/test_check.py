@@ -211,6 +211,13 @@ def test_a_format_that_reads_fewer_dates_than_are_read_is_no_remedy():
     assert dates_lost(table, during=discreet.month("at").only("2026-01")) == [Loss("date", "at", 1, 3)]
 
 
+def test_a_condition_leaves_rows_out_unchecked():
+    found = check(pa.table({"who": [1, 2], "film": ["dune", "heat"], "land": ["DE", "de "]}), where="land = 'DE'")
+    told = "Rows that where leaves out are not checked: it misses values in another spelling."
+    assert str(found).endswith(f"\n{told}\nWhat to change:\n- Nothing stands out.")
+    assert told in found._repr_html_()
+
+
 def test_a_condition_may_name_a_column_in_another_case():
     found = check(where="LAND = 'de' AND At >= '2026'")
     assert found.where_values["land"][0] == Frequent("DE", 5)
@@ -249,6 +256,7 @@ def test_what_fits_has_no_advice():
     assert found.advice == []
     assert str(found).startswith(WARNING)
     assert str(found).endswith("Nothing stands out.")
+    assert "not checked" not in str(found)
     assert found.to_dict()["private"] is False
 
 

@@ -18,6 +18,7 @@ _WIDTH = 40
 
 _MENDING = ", blanks inside by replace(ITEM, '  ', ' ') in the place of the item, others in a clean copy of the table"
 _FINE = "Nothing stands out."
+_UNCHECKED = "Rows that where leaves out are not checked: it misses values in another spelling."
 
 _PAGE = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>Check</title>'
@@ -243,7 +244,8 @@ class Check:
     def _repr_html_(self) -> str:
         lost = [(each, each.spell_remedy(self.as_options)) for each in self.lost]
         body = render_html(_BARS, lost=lost) if lost else ""
-        return make_html_view(f"{WARNING}.", body, self.advice or [_FINE])
+        unchecked = [_UNCHECKED] if self.has_where else []
+        return make_html_view(f"{WARNING}.", body, [*unchecked, *(self.advice or [_FINE])])
 
     def __str__(self) -> str:
         figures: dict[str, int | None] = {
@@ -284,6 +286,8 @@ class Check:
         for column, values in (self.groups.outside if self.groups else {}).items():
             if values:
                 lines.append(f"Most frequent in {_show(column)} and in no group: {_join(values)}")
+        if self.has_where:
+            lines.append(_UNCHECKED)
         advice = self.advice or [_FINE]
         return "\n".join([*lines, "What to change:", *(f"- {each}" for each in advice)])
 
