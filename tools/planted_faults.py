@@ -243,8 +243,8 @@ def shortfall_among_kept_items() -> AbstractContextManager[None]:
     """Take the largest score left out among the kept items alone."""
 
     def among_kept(right: Any) -> Any:
-        def release_found(self: Any, found: Any, randomness: Any, largest: Any = ()) -> Any:
-            return right(self, found, randomness, sorted(found.scores, reverse=True))
+        def release_found(self: Any, found: Any, randomness: Any, largest: Any = (), method: Any = None) -> Any:
+            return right(self, found, randomness, sorted(found.scores, reverse=True), method)
 
         return release_found
 

@@ -242,7 +242,8 @@ def test_a_sketch_needs_no_delta_and_a_plan_needs_the_sketch_alone(method, done,
     data = json.loads(done("plan", "curve.json", *goal, "--json"))
     planned = curve.terms.plan(2, data["recommended"]["epsilon"])
     assert {name: data["discovery"][name] for name in planned.to_dict()} == planned.to_dict()
-    assert data["recommended"]["shortfall"] is None
+    expected = data["recommended"]["shortfall"]
+    assert 0 <= int(expected["median"]) <= int(expected["most"])
     assert data["d"] is None
     # The plan is for a release that finds and selects as it says.
     command = plan.partition("To release: discreet ")[2].splitlines()[0].split()

@@ -335,8 +335,8 @@ def test_a_list_that_is_empty_has_no_shortfall(monkeypatch):
     """A shortfall of nothing, of which the lead is made up, would be found."""
     right = DiscoveryRequest._release_found
 
-    def release_found(self, found, randomness, largest=()):
-        made = right(self, found, randomness, largest)
+    def release_found(self, found, randomness, largest=(), method=None):
+        made = right(self, found, randomness, largest, method)
         if made.items:
             return made
         return replace(made, shortfall=self.shortfall_mechanism.add_noise(Fraction(0), randomness.noise))

@@ -137,7 +137,7 @@ class AdaptiveDiscovery(WeightedDiscovery):
     >>> terms = {"budget": Fraction(1), "choice_epsilon": Fraction(1, 25)}
     >>> found = AdaptiveDiscovery(Fraction(3, 5), Fraction(1, 10**8), 100, **terms)
     >>> found.threshold, found.alternative.threshold, found.margin
-    (58, 20, Fraction(200, 1))
+    (59, 20, Fraction(200, 1))
     """
 
     budget: Fraction = Fraction(0)

@@ -100,7 +100,7 @@ class Discovered:
         >>> import discreet
         >>> found = discreet.discovered(delta="1e-8").plan(k=20, epsilon=1)
         >>> found.threshold
-        46
+        47
         """
         from discreet.mechanisms.discovery import make_discovery
 

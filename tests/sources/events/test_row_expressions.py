@@ -164,7 +164,7 @@ def evaluate(given, texts, columns=("n", "a", "b")):
         names = derive_columns(opened, [RowExpression.parse("item", text) for text in texts])
         columns = (opened.table[names[text]] for text in texts)
         # ClickHouse sends booleans with NULL as numbers, which ibis cannot fetch as booleans.
-        wanted = {f"c{at}": each.cast("int8") if each.type().is_boolean() else each for at, each in enumerate(columns)}
+        wanted = {f"c{at}": each.cast("int32") if each.type().is_boolean() else each for at, each in enumerate(columns)}
         made = opened.table.select(n=read_cell(opened.dialect, opened.table.n, "integer"), **wanted)
         rows = sorted(ask(opened.engine, "evaluating", made.to_pyarrow).to_pylist(), key=lambda row: row["n"])
     finally:
