@@ -31,6 +31,7 @@ from discreet.release.grouped import AnyRelease, GroupedRelease, count_groups, n
 from discreet.release.registry import entry_to_yaml, write_registry_entry
 from discreet.release.release import Release, counts_people
 from discreet.release.statement import (
+    Question,
     bound_belief,
     find_bound,
     make_subject,
@@ -286,9 +287,7 @@ def _write_statements(site: Site) -> dict[str, str]:
     entries = []
     for pages in site.charts:
         chart, latest = pages.chart, pages.latest
-        # The question is known only if the chart still asks it.
-        is_asked = latest.entry is None or latest.fingerprint == chart.fingerprint
-        question = describe_question(chart, latest.period) if is_asked else None
+        question = _find_question(chart, latest)
         find_subject = partial(
             make_subject, latest.release, site.ledger, latest.entry, name_source(chart), question=question
         )
@@ -372,9 +371,7 @@ def _describe_edition(site: Site, pages: ChartPages, place: int) -> dict[str, An
     else:
         group_columns = language.join(edition.release.names)
         releases = list(edition.release.items())
-    # The bound on the items of a user is known only if the chart still asks the question of the edition.
-    is_asked = edition.entry is None or edition.fingerprint == chart.fingerprint
-    question = describe_question(chart, edition.period) if is_asked else None
+    question = _find_question(chart, edition)
     recent = pages.editions[max(0, place + 1 - _SHOWN_PERIODS) : place + 1]
     for group, release in releases:
         view = _describe_shown(chart, release, before, group, find_bound(release, question), language)
@@ -422,6 +419,12 @@ def _describe_edition(site: Site, pages: ChartPages, place: int) -> dict[str, An
         "own": _promise_of_edition(edition, language),
         "terms": [f"{_capitalize(line.removesuffix('.'))}." for line in lines],
     }
+
+
+def _find_question(chart: Chart, edition: Edition) -> Question | None:
+    """Return the question of an edition, or None if the chart has changed since and asks another one."""
+    is_asked = edition.entry is None or edition.fingerprint == chart.fingerprint
+    return describe_question(chart, edition.period) if is_asked else None
 
 
 def _describe_shown(
