@@ -3,6 +3,7 @@
 import ast
 import gc
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from importlib import import_module
@@ -442,3 +443,27 @@ def test_sqlite_joins_a_public_list_by_an_index(item, domain, options, tmp_path)
     found = [step for *_, step in plan if "AUTOMATIC COVERING INDEX (item=?)" in step]
     assert len(found) == 1 + ("max_items_per_user" in options)
     source.close()
+
+
+@pytest.mark.parametrize("declared", ["INTEGER", "TEXT", ""])
+def test_users_of_sqlite_are_one_if_they_are_spelled_alike(declared, tmp_path):
+    """A database whose schema was edited has cells of any type in a column of whole numbers."""
+    alike = [7, "7", 7.0, b"7"]
+    apart = [-7, "07", " 7", "+7", "7.0", "7\0", "sept", b"\xff", 2**62, float(2**40), "9223372036854775808", ""]
+    no_user = [None, 0.5, 1e300]
+    with closing(sqlite3.connect(tmp_path / "e.db")) as connection, connection:
+        connection.execute("CREATE TABLE ev (who, what INTEGER)")
+        connection.executemany("INSERT INTO ev VALUES (?, 1)", [(cell,) for cell in (*alike, *apart, *no_user)])
+        connection.execute("PRAGMA writable_schema = ON")
+        edited = f"CREATE TABLE ev (who {declared}, what INTEGER)"
+        connection.execute("UPDATE sqlite_schema SET sql = ? WHERE name = 'ev'", (edited,))
+    path = f"sqlite://{tmp_path / 'e.db'}"
+    for options in ({}, {"max_items_per_user": 1}):
+        with closing(discreet.events(path, name="ev", user="who", item="what", domain=[1], **options)) as source:
+            assert source.tally().exact(0) == 1 + len(apart)
+    grouped = {"by": "what", "groups": [1], "each_user": "one"}
+    with (
+        closing(discreet.events(path, name="ev", user="who", item="what", domain=[1], **grouped)) as source,
+        source.snapshot() as snapshot,
+    ):
+        assert [tally.exact(0) for tally in snapshot.tallies()] == [1 + len(apart)]

@@ -369,8 +369,9 @@ def hash_with_user(dialect: Dialect, who: Any, thing: Any) -> Any:
     assert dialect.digest is not None, "checked when the source was made"
     assert dialect.text_bytes is not None, "checked when the source was made"
     dtype = who.type()
-    if dialect.spell_user is not None:
-        spelled = dialect.spell_user(who)
+    if dialect.user_key is not None:
+        # The cast of a key to text has the digits of a whole number.
+        spelled = who.cast("string")
     elif dtype.is_binary():
         spelled = who
     else:

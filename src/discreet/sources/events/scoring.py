@@ -145,9 +145,9 @@ class RowReading:
         if is_untyped(dtype):
             # A field of a structure has no collation, so its text is compared by bytes.
             return ibis.coalesce(column["other"], read_cell(self.dialect, column, "string"))
-        if self.dialect.spell_user is not None:
-            column = self.dialect.spell_user(column)
-        elif dtype.is_floating():
+        if self.dialect.user_key is not None:
+            return self.dialect.user_key(column)
+        if dtype.is_floating():
             column = read_cell(self.dialect, column, "integer")
         return self.dialect.row_key(column)
 

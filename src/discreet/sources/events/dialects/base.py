@@ -138,8 +138,8 @@ class Dialect:
     extract_part
         Return a part of a day, or of a second, since 1970, whichever is not NULL, for a parser that limits the depth
         of expressions; None if arithmetic does it.
-    cell_readers, spell_user
-        Read a cell as each kind, and spell it as a user, if cells have types of their own; None if columns have types.
+    cell_readers, user_key
+        Read a cell as each kind, and as the key of a user, if cells have types of their own; None if columns do.
     dates_are_text
         True if dates and timestamps are stored as text.
     find_trouble
@@ -201,7 +201,7 @@ class Dialect:
     count_seconds: Callable[[Any], Any] | None = None
     extract_part: Callable[[Any, Any, str], Any] | None = None
     cell_readers: Mapping[str, Callable[[Any, Formats], Any | None]] | None = None
-    spell_user: Callable[[Any], Any] | None = None
+    user_key: Callable[[Any], Any] | None = None
     dates_are_text: bool = False
     find_trouble: Callable[[Any], str | None] = lambda backend: None
     spell_key: Callable[[Any], Any] = lambda key: key.cast("string")

@@ -276,12 +276,24 @@ def number_string(text: Any, alphabet: str, longest: int) -> Any:
     return call(text.cast("binary"), alphabet, longest)
 
 
-def spell_user(column: Any) -> Any:
-    """Return the spelling of a user: the text of a cell or the digits of a whole number, NULL for other floats."""
+def user_key(column: Any) -> Any:
+    """Return the key of a user: a whole number or the bytes of a text, and NULL for a float that is not whole.
+
+    In a column of whole numbers a cell that spells one in text is that number. Other columns have keys of bytes alone.
+    """
     import ibis
 
-    whole = _call("discreet_integer", "int64", column).cast("string")
-    return ibis.cases((column.typeof() == "real", whole), else_=column.cast("string"))
+    stored = column.typeof()
+    whole = _call("discreet_integer", "int64", column)
+    if not column.type().is_integer():
+        return _as_blob(ibis.cases((stored == "real", whole.cast("string")), else_=column.cast("string")))
+    # SQLite compares numbers faster than bytes, and a cell of such a column is seldom text.
+    spelled = column.cast("string")
+    number = spelled.cast("int64")
+    is_spelled = _as_blob(number.cast("string")) == _as_blob(spelled)
+    found = ibis.cases((stored == "integer", column), (stored == "real", whole), (is_spelled, number), else_=None)
+    text = ibis.cases((stored == "real", None), else_=_as_blob(spelled))
+    return engine_function("ifnull", "binary", "int64", "binary")(found, text)
 
 
 def _read_number(column: Any, formats: Formats) -> Any:
@@ -410,7 +422,7 @@ DIALECT = Dialect(
     drop_affinity=drop_affinity,
     index_items=index_items,
     cell_readers=CELL_READERS,
-    spell_user=spell_user,
+    user_key=user_key,
     dates_are_text=True,
     # SQLite has no decimals, but its integers become doubles when they overflow.
     total_type="int64",
