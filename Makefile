@@ -10,6 +10,7 @@
 # make package  builds the wheel, and tries it in an empty environment, README and types included
 # make fuzz   looks for inputs that break discreet, for SECONDS=60 in all
 # make test-long  what takes long: Spark, whole grids of cases, all examples, longer draws and integrals; .ci/run runs it too
+# make test-connect  all that is asked of Spark, asked of Spark 4 through Spark Connect, in an environment of its own
 # make test-torch  the tests of torch tensors, in an environment of their own: several gigabytes
 # make peers  sets up the libraries that make test compares with where they are there
 # make self-test  plants faults in the code, and checks that verify and audit catch each one
@@ -21,7 +22,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 TESTS ?= -n auto
 SECONDS ?= 60
 
-.PHONY: demo gallery test quick test-long test-torch soak lint bench bench-full bench-compare study docs docs-check package fuzz peers self-test mutants house clean
+.PHONY: demo gallery test quick test-long test-connect test-torch soak lint bench bench-full bench-compare study docs docs-check package fuzz peers self-test mutants house clean
 
 EVENTS := select demo/ratings.parquet --user user_id --item movie_id --where "stars = 5" \
   --domain demo/movies.csv:movie_id --label title --ledger demo/budget.db
@@ -55,6 +56,10 @@ quick: .venv/.installed-test
 
 test-long: .venv/.installed-test
 	@DISCREET_TESTS=long $(BIN)/python -m pytest $(TESTS) -m "(long or hypothesis) and not soak and not site"
+
+test-connect: .venv-connect/.installed
+	@DISCREET_TESTS=long DISCREET_SPARK=connect .venv-connect/bin/python -m pytest -m "long or hypothesis" -k spark \
+	  tests/sources/events tests/release/test_shortfall.py tests/release/test_sketch_discovery.py
 
 test-torch: .venv-torch/.installed
 	@.venv-torch/bin/python -m pytest -q tests/sources/arrays/test_tensor.py
@@ -143,10 +148,10 @@ clean:
 	@$(PIP) install -e ".[mutants]"
 	@touch $@ .venv/.installed-test .venv/.installed
 
-# Its package of pyspark is that of Spark 4, whose jars have a server of Spark Connect: half a gigabyte. pysail knows no 4.3.
+# Its package of pyspark is that of Spark 4, whose jars have a server of Spark Connect: half a gigabyte.
 .venv-connect/.installed: pyproject.toml
 	@$(PYTHON) -m venv .venv-connect
-	@.venv-connect/bin/python -m pip --quiet --disable-pip-version-check install -e . "pysail>=0.7,<0.8" "pyspark[connect]>=4.2,<4.3"
+	@.venv-connect/bin/python -m pip --quiet --disable-pip-version-check install -e ".[test-connect]"
 	@touch $@
 
 .venv-torch/.installed: pyproject.toml

@@ -1,7 +1,4 @@
-"""What `discreet.events` can do, feature by feature, and what it then finds; test_engine_features.py asks each engine.
-
-It needs no library of tests, because `spark_connect.py` runs in an environment without any.
-"""
+"""What `discreet.events` can do, feature by feature, and what it then finds; test_engine_features.py asks each one."""
 
 from datetime import date
 

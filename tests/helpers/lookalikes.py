@@ -1,7 +1,4 @@
-"""Users, items and groups whose spellings look alike, and how far one more user may move the scores of these items.
-
-It needs no library of tests, because `spark_connect.py` runs in an environment without any.
-"""
+"""Users, items and groups whose spellings look alike, and how far one more user may move the scores of these items."""
 
 import numpy as np
 import pyarrow as pa
