@@ -25,6 +25,11 @@ def test_some_cases_are_spread_evenly(count, most, places):
     assert choose_some(count, most) == places
 
 
+def test_each_case_is_chosen_by_some_shift():
+    assert [choose_some(9, 3, shift) for shift in (1, 2, 3)] == [{2, 5, 8}, {0, 3, 6}, {1, 4, 7}]
+    assert choose_some(2, 5, 1) == {0, 1}
+
+
 class Case:
     """A case of a test as pytest collects it, as far as marks go."""
 
