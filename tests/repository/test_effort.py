@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from effort import SHARE, choose_corners, choose_some, examples, list_values, mark_long_cases
+from effort import LONG, SHARE, choose_corners, choose_some, examples, list_values, mark_long_cases
 
 GRID = [{("letter", letter), ("number", number)} for letter, number in product("abc", range(5))]
 
@@ -80,6 +80,15 @@ def test_a_short_run_tries_a_share_of_the_examples_and_at_least_one(monkeypatch)
     assert [examples(usual) for usual in (1, SHARE + 1, 25 * SHARE)] == [1, 2, 25]
     monkeypatch.setattr("effort.LONG", True)
     assert examples(100) == 100
+
+
+def test_a_short_run_has_one_worker_more_than_cores_unless_told(pytestconfig, monkeypatch):
+    plugin = pytest.importorskip("xdist.plugin", reason="pytest-xdist is not installed here")
+    monkeypatch.delenv("PYTEST_XDIST_AUTO_NUM_WORKERS", raising=False)
+    count = pytestconfig.hook.pytest_xdist_auto_num_workers
+    assert count(config=pytestconfig) == plugin.pytest_xdist_auto_num_workers(pytestconfig) + (not LONG)
+    monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", "2")
+    assert count(config=pytestconfig) == 2
 
 
 TESTS = Path(__file__).parents[1]
