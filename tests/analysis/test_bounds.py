@@ -130,6 +130,7 @@ def never_violated(cases, value, bound, at_value):
     return hits
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("noise", NOISES)
 def test_the_loss_of_a_subset_is_within_the_guarantee(noise):
     def excess(case, ranks):
@@ -168,6 +169,7 @@ def test_the_worst_item_of_canonical_is_within_its_tail(noise):
     assert hits > count(noise) / 4
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("noise", NOISES)
 def test_the_worst_item_of_peeling_is_within_its_tail(noise):
     def level(case, value):
