@@ -217,6 +217,7 @@ def miss(case, at):
     return bounds.canonical_miss(case.d, case.k, spread=at, gamma=case.gamma, **case.public)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("noise", NOISES)
 def test_the_top_is_released_at_least_as_often_as_the_leap_says(noise):
     near = 0
@@ -227,6 +228,7 @@ def test_the_top_is_released_at_least_as_often_as_the_leap_says(noise):
     assert near > 5
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("noise", NOISES)
 def test_the_top_is_missed_at_least_as_often_as_the_leap_says(noise):
     near = 0
@@ -258,6 +260,7 @@ def test_a_rounded_loss_keeps_the_tail_and_the_leap():
             assert case.chance(lambda ranks, case=case, tail=tail: case.shortfall(ranks) > tail) <= ball(alpha)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("noise", NOISES)
 def test_the_race_of_the_leap_is_that_of_the_mechanisms(noise):
     for d, k in ((2, 1), (5, 2)):
@@ -271,6 +274,7 @@ def test_the_race_of_the_leap_is_that_of_the_mechanisms(noise):
             assert bounds.canonical_miss(d, k, 1, v, gamma=1, noise=noise) == pytest.approx(float(lost), abs=1e-12)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("noise", NOISES)
 def test_a_leap_over_more_subsets_than_any_float_grows_with_the_gap(noise):
     d, k = 10**6, 1000

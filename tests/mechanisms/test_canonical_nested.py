@@ -51,6 +51,7 @@ def vectors():
             yield [10 - sum(steps[:i]) for i in range(d)]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("gamma", GAMMAS)
 def test_the_masses_of_a_subset_add_up_to_its_weight(gamma):
     """Over the nested classes that a subset is in, for every subset of small inputs."""
@@ -647,6 +648,7 @@ def log_mass(nested):
     return float(logs.max() + np.log(np.exp(logs - logs.max()).sum()))
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("d", [20_000, 111_350])
 @pytest.mark.parametrize("shape", SPREAD)
 def test_few_proposals_are_rejected_for_any_k(shape, d, proposals):

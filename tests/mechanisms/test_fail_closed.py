@@ -90,7 +90,7 @@ CASES = [
 ]
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("mechanism", "scores", "plant"), CASES, ids=lambda each: getattr(each, "__name__", str(each)))
 def test_a_draw_that_finds_a_low_bound_is_drawn_anew_from_the_same_law(mechanism, scores, plant, monkeypatch):
     exact = definition(mechanism, scores, 2, Fraction(1))

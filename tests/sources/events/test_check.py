@@ -56,7 +56,7 @@ def test_every_engine_finds_the_same(engine, tmp_path, request):
     assert not found.is_noise
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_finds_the_same_by_group(engine, tmp_path, request):
     options = {"by": "land", "groups": ["DE", "FR", "IT"], "each_user": "one"}

@@ -175,6 +175,7 @@ def test_a_user_chooses_alike_in_every_type(kind, grouped_on):
     assert [score for ((score, _),) in found] == [chosen[place] for place in range(5)]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("declared", ["TEXT", "INTEGER", "REAL", "BLOB", ""])
 def test_no_user_of_sqlite_makes_the_choice_fail(declared, tmp_path):
     """Cells of any type in a column of any, also text that is not UTF-8: each is a user in at most two groups."""

@@ -229,7 +229,7 @@ CLICKHOUSE = pytest.param("clickhouse", marks=ON_CLICKHOUSE)
 ON_EACH = ["arrow", "pandas", "polars", "duckdb", "sqlite", CLICKHOUSE, *LONG_ON_SERVERS]
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("engine", ON_EACH)
 def test_every_function_is_its_definition_on_every_engine(engine, tmp_path, request):
     check_cells(engine, [*((cell, "B") for cell in CELLS), *(("é", cell) for cell in CELLS)], tmp_path, request)
