@@ -1,13 +1,14 @@
 """Settings and fixtures shared by all tests."""
 
 import gc
+import os
 import re
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from command_line import without_notes
-from effort import examples, mark_long_cases
+from effort import LONG, examples, mark_long_cases
 
 pytest_plugins = ["engines", "places"]
 """The servers of the contract suite, and the places of a ledger.
@@ -23,6 +24,16 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("steady")
+
+
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """Let `-n auto` be one more than the cores: in a fifth of the time a worker waits for servers, disks and programs.
+
+    A long run has a worker for each core: it calculates more, and Spark and ClickHouse need the memory.
+    """
+    workers = yield
+    return workers if LONG or "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else workers + 1
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -107,6 +107,7 @@ def test_numbers_and_dates_follow_the_language():
     ]  # fmt: skip
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("given", ["fr", "", None, ["de"]])
 def test_an_unknown_language_is_refused(given):
     release = discreet.top_k({"a": 3, "b": 1}, k=1, epsilon=1)

@@ -130,6 +130,7 @@ def never_violated(cases, value, bound, at_value):
     return hits
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("noise", NOISES)
 def test_the_loss_of_a_subset_is_within_the_guarantee(noise):
     def excess(case, ranks):
@@ -168,6 +169,7 @@ def test_the_worst_item_of_canonical_is_within_its_tail(noise):
     assert hits > count(noise) / 4
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("noise", NOISES)
 def test_the_worst_item_of_peeling_is_within_its_tail(noise):
     def level(case, value):
@@ -215,6 +217,7 @@ def miss(case, at):
     return bounds.canonical_miss(case.d, case.k, spread=at, gamma=case.gamma, **case.public)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("noise", NOISES)
 def test_the_top_is_released_at_least_as_often_as_the_leap_says(noise):
     near = 0
@@ -225,6 +228,7 @@ def test_the_top_is_released_at_least_as_often_as_the_leap_says(noise):
     assert near > 5
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("noise", NOISES)
 def test_the_top_is_missed_at_least_as_often_as_the_leap_says(noise):
     near = 0
@@ -256,6 +260,7 @@ def test_a_rounded_loss_keeps_the_tail_and_the_leap():
             assert case.chance(lambda ranks, case=case, tail=tail: case.shortfall(ranks) > tail) <= ball(alpha)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("noise", NOISES)
 def test_the_race_of_the_leap_is_that_of_the_mechanisms(noise):
     for d, k in ((2, 1), (5, 2)):
@@ -269,6 +274,7 @@ def test_the_race_of_the_leap_is_that_of_the_mechanisms(noise):
             assert bounds.canonical_miss(d, k, 1, v, gamma=1, noise=noise) == pytest.approx(float(lost), abs=1e-12)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("noise", NOISES)
 def test_a_leap_over_more_subsets_than_any_float_grows_with_the_gap(noise):
     d, k = 10**6, 1000

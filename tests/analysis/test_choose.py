@@ -14,6 +14,7 @@ from discreet.mechanisms.registry import all_contenders
 SCORES = (2000 / np.arange(1, 61)).astype(np.int64)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("mechanism", "goal"),
     [*((discreet.Canonical(), goal) for goal in GOALS), (discreet.OneShot(), "top"), (discreet.Peeling(), "great")],
@@ -136,6 +137,7 @@ def test_groups_need_what_the_hardest_of_them_needs_for_each_group_of_a_user(ter
     assert min(getattr(one, goal) for one in reached.groups.values()) >= 0.9
 
 
+@pytest.mark.long
 def test_a_table_of_groups_says_what_all_of_them_need_and_reach():
     source = discreet.grouped(GROUPS, each_user="many")
     table = discreet.compare(source, 2, epsilon=3, probability="0.9", goal="top")

@@ -66,7 +66,7 @@ def judge(law, truth, drawn, k, share):
     return found
 
 
-@pytest.mark.corners
+@pytest.mark.some(1)
 @pytest.mark.parametrize("adjacency", ["add-remove", "swap"])
 @pytest.mark.parametrize("most", [1, 2])
 @pytest.mark.parametrize("seed", [1, 2])
@@ -134,6 +134,7 @@ def planned():
     return source, discreet.plan(source, k=4, goal="recall", probability="0.7", epsilon="0.2")
 
 
+@pytest.mark.long
 def test_plan_tries_several_bounds_and_says_what_they_cost(planned):
     source, plan = planned
     bounded = [choice for choice in plan.comparison.choices if choice.bound is not None]

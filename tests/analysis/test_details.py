@@ -89,6 +89,7 @@ def test_averages_are_those_of_enumeration(mechanism, scores):
     assert found.confidence is None
 
 
+@pytest.mark.long
 def test_averages_of_draws_cover_those_of_enumeration():
     scores, k = [9, 7, 7, 6, 2], 2
     mechanism = discreet.Peeling("laplace")

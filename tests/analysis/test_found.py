@@ -128,6 +128,7 @@ MECHANISMS = [
 ]
 
 
+@pytest.mark.long
 @settings(max_examples=examples(40))
 @given(
     scores=st.lists(st.integers(0, 9), min_size=3, max_size=4).map(lambda each: sorted(each, reverse=True)),

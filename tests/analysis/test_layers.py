@@ -45,6 +45,7 @@ def test_counts_of_sets_are_right_where_numbers_are_huge():
     assert log_sets(last, 0)[0] == pytest.approx(log(split), rel=1e-13)
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("counter", CHOICES, ids=lambda counter: counter.__name__)
 @pytest.mark.parametrize("seed", range(12))
 def test_shares_are_those_of_enumeration(counter, seed):
@@ -125,6 +126,7 @@ def test_a_domain_of_a_trillion_is_not_laid_out(mechanism):
     assert error < 1e-8
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("mechanism", [discreet.Joint(), JointOverSets()], ids=repr)
 def test_the_error_of_one_set_covers_it_where_scores_are_not_whole(mechanism):
     """A set has no choice below its loss: no straight line leads to the step."""

@@ -102,6 +102,7 @@ def test_a_plan_is_drawn_in_axes(plan):
     assert right.get_legend().get_window_extent().x1 <= figure.bbox.x1
 
 
+@pytest.mark.long
 def test_the_heading_of_recall_says_if_it_is_a_share_or_a_probability():
     share, chance = (
         discreet.plan(SCORES, k=4, goal="recall", probability="0.9", share=each).plot().axes[0]

@@ -44,7 +44,7 @@ def enumerated(mechanism, scores, k, epsilon, least=None):
     return sum(chance * (hits[y] / k if least is None else hits[y] >= least) for y, chance in law.items())
 
 
-@pytest.mark.corners
+@pytest.mark.some(3)
 @pytest.mark.parametrize("mechanism", COMPUTED, ids=str)
 @pytest.mark.parametrize("scores", SCORES, ids=str)
 def test_recall_is_what_enumeration_gives(mechanism, scores):
@@ -85,7 +85,7 @@ def test_joint_over_sets_has_no_recall():
     assert table.choices[0].needs["recall"] is None
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("mechanism", "epsilon"),
     [

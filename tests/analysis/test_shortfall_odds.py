@@ -98,7 +98,7 @@ def test_the_regions_add_up_to_the_probability(mechanism):
     assert len(list_regions(np.array([2, 3, 3]), 3)) == 1
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "mechanism",
     [discreet.Canonical(), discreet.Canonical(noise="logistic"), discreet.OneShot(), discreet.Joint()],

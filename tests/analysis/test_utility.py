@@ -112,7 +112,7 @@ def test_ratios_of_binomials_lose_no_digits():
     assert log_binomial_ratio(m, r, rest) == pytest.approx(exactly, rel=2.0**-48, abs=0.0)
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "mechanism", [discreet.Canonical(), discreet.OneShot(), discreet.OneShot("laplace"), discreet.Joint()], ids=str
 )
@@ -130,7 +130,7 @@ def test_more_epsilon_is_better_and_goals_imply_one_another(mechanism):
         before = found
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("mechanism", "epsilon"),
@@ -208,7 +208,7 @@ def test_what_is_drawn_for_groups_covers_all_of_them_at_once():
     assert "with confidence 0.9" in str(found)
 
 
-@pytest.mark.corners
+@pytest.mark.some(2)
 @pytest.mark.parametrize("epsilon", ["30", "300", "700", "3000", "1e6"])
 @pytest.mark.parametrize("mechanism", [discreet.Histogram(), discreet.OneShot(), discreet.OneShot("laplace")], ids=str)
 def test_no_noise_makes_a_list_wrong_at_a_large_epsilon(mechanism, epsilon):

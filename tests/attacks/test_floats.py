@@ -88,6 +88,7 @@ def test_a_float_flip_underflows_and_an_item_becomes_impossible():
 SLOW = ("laplace", "logistic")
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("mechanism", EVERY, ids=str)
 def test_no_item_is_impossible_in_either_world(mechanism):
     """The same scores with discreet: the weak item keeps its chance, and one user changes it within epsilon."""
@@ -169,6 +170,7 @@ def test_one_user_moves_a_float_score_by_two_or_by_a_thousand(big, before, move,
             assert all(abs(laws[0][ranks] - laws[1][ranks]) <= limit for ranks in laws[0])
 
 
+@pytest.mark.some(12)
 @pytest.mark.parametrize("shift", [2**53, 2**62, 2**62 + 1, -(2**62) - 3])
 @pytest.mark.parametrize("mechanism", EVERY, ids=str)
 def test_a_shift_that_floats_cannot_take_changes_nothing(shift, mechanism):

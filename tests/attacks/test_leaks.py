@@ -328,6 +328,7 @@ BAD_OPTIONS = [
 ]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_error_about_a_table_shows_no_row(engine, tmp_path):
     """Public faults on every engine; the same mistake in a query of one's own is answered with a row."""
@@ -448,6 +449,7 @@ def test_no_dataclass_of_a_source_prints_itself():
     assert found >= 8
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_source_and_its_release_show_no_row(engine, tmp_path):
     """The objects that a caller holds, before, during and after a release that succeeds."""

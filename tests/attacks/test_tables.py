@@ -170,6 +170,7 @@ NAMES = ("who", "what", "age", "day")
 NAIVE = "SELECT what, count(DISTINCT who) FROM visits WHERE CAST(age AS INTEGER) >= 18 GROUP BY what"
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("odd", ["unknown", "", "1e999", "NaN", "2024-02-31"])
 def test_a_cast_tells_that_a_row_is_there(odd):
     """In DuckDB and in pandas the query runs without one user's row and fails with it, and quotes the value."""
@@ -215,6 +216,7 @@ NUMERIC = {"where": "age >= 18 AND day < DATE '2024-02-01'"}
 SUMS = {"value": "age", "clip": (0, 30)}
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("engine", "questions"),
     [
@@ -261,7 +263,7 @@ def naive_json(path):
         return connection.execute(query).fetchall()[0][0]
 
 
-@pytest.mark.corners
+@pytest.mark.some(3)
 @pytest.mark.parametrize("kind", BROKEN)
 @pytest.mark.parametrize("place", [0, 3])
 def test_no_record_of_a_json_file_makes_a_release_fail(kind, place, tmp_path):
@@ -280,6 +282,7 @@ def test_no_record_of_a_json_file_makes_a_release_fail(kind, place, tmp_path):
         assert scores_of(source) == {"a": 5, "b": 0}
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("odd", [None, "who", "what", "note", "at"])
 def test_no_bytes_of_a_row_in_a_frame_make_a_release_fail(odd):
     """Text that is not UTF-8, and a time of the year 146 million, in the row of one user, at the item b."""

@@ -95,7 +95,7 @@ def events(request):
     return write
 
 
-@pytest.mark.corners
+@pytest.mark.some(3)
 @pytest.mark.parametrize("mistake", MISTAKES)
 @pytest.mark.parametrize("engine", ["csv", "parquet", "duckdb", "sqlite", on_server("postgres")])
 def test_each_planted_mistake_is_found(call, events, engine, mistake):

@@ -172,6 +172,7 @@ def test_spellings_fold_and_expressions_stand_for_columns(done):
     assert "plz, 1, 2" in json.dumps(data)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("method", ["laplace", "gaussian"])
 @pytest.mark.parametrize("adjacency", ["add-remove", "swap"])
 @pytest.mark.parametrize(
@@ -223,6 +224,7 @@ def test_commands_that_spend_no_delta_need_none(done):
     assert done("check", *events) == done("check", *events, "--delta", "1e-6")
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("method", ["laplace", "gaussian"])
 def test_a_sketch_needs_no_delta_and_a_plan_needs_the_sketch_alone(method, done, refused):
     done("budget", "init", "plain.db", "--epsilon", "50", "--unit", "devices")

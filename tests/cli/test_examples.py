@@ -97,6 +97,7 @@ SLOW = [("plan",), ("study",), ("verify",)]
 """Commands that compute for seconds."""
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     "command",
     [pytest.param(each, marks=pytest.mark.long) if each in SLOW else each for each in COMMANDS],
@@ -153,6 +154,7 @@ def test_every_example_is_found(done):
         assert len(examples(text)) == len(re.findall(r"(?:^    |\| )discreet ", below, re.MULTILINE)), command
 
 
+@pytest.mark.long
 def test_the_examples_of_select_do_what_they_say(done, files):
     discreet.Ledger.create("budget.db", epsilon=1, unit="users")
     found = [example for example in examples(done("select", "--help")) if not re.search("[|<>] ", example)]

@@ -178,6 +178,7 @@ def test_what_cannot_be_is_refused(refused, options, sentence):
     assert refused(*SELECT, *options) == sentence
 
 
+@pytest.mark.long
 def test_a_plan_as_json(done, refused):
     write_table("many.csv", ("item", "score"), {f"film {i}": 100 - 9 * i for i in range(10)})
     plan = ("plan", "many.csv", "-k", "2", "--epsilon", "0.5", "--goal", "good")

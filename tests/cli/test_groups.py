@@ -140,6 +140,7 @@ def test_the_table_is_that_of_the_release(done, charts):
     assert re.search(r"^FR +DE +IT", shown, re.MULTILINE)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("options", "header", "row"),
     [

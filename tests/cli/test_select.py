@@ -53,6 +53,7 @@ TYPED_FILES = [
 ]
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize(("kind", "is_float"), TYPED_FILES, ids=str)
 @pytest.mark.parametrize(
     "command", [("select", "--epsilon", "1000"), ("sketch", "--epsilon", "1"), ("plan", "--goal", "recall")]
@@ -151,6 +152,7 @@ def test_help_of_select_names_every_option_and_default(call):
     }
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "place",
     [
@@ -711,6 +713,7 @@ def wait_for_reader(pipe, running):
     return pytest.fail("the program ended before it read")
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_labels_that_standard_output_cannot_spell(encoding):
     label = "amélie \U0001f3ac"
@@ -725,12 +728,14 @@ def test_labels_that_standard_output_cannot_spell(encoding):
     assert label.encode(encoding, "backslashreplace") in done.stdout
 
 
+@pytest.mark.long
 def test_the_program_with_events(ratings):
     done = process(*FROM_EVENTS, "--label", "title", "--where", "stars = 5", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     assert discreet.Release.from_json(done.stdout).items == ["film 8"]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("args", "loaded"),
     [
@@ -757,6 +762,7 @@ def test_another_dialect_of_csv_is_said_on_the_command_line(done, tmp_path, monk
     assert json.loads(out)["items"] == ['a "b"\n9\tc']
 
 
+@pytest.mark.long
 def test_what_a_condition_reads_text_as_is_said_unless_all_is_quiet(ratings):
     command = ["select", "ratings-1.csv", *EVENTS, *MOVIES, "-k", "1", "--epsilon", "1", "--where", "stars >= 5"]
     said = process(*command)

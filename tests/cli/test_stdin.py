@@ -195,6 +195,7 @@ def test_a_copy_that_cannot_be_removed_is_told(refused, typed, monkeypatch, temp
     shutil.rmtree(next(temporary.iterdir()))
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGHUP, 129)]
 )

@@ -58,6 +58,7 @@ def test_a_heading_is_bold_in_a_terminal():
     assert len(COLOUR.findall(shown)) == 4
 
 
+@pytest.mark.long
 def test_what_other_programs_read_has_no_colours_even_there():
     for form in ("json", "csv", "items"):
         assert not COLOUR.search(in_terminal(*SELECT, "--format", form)[1])
@@ -69,6 +70,7 @@ def test_a_complaint_is_red_in_a_terminal():
     assert shown.startswith("\x1b[1;31mdiscreet:\x1b[0m --epsilon is missing; for example: ")
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("environment", NONE, ids=str)
 def test_no_colours_where_they_are_not_wanted(environment):
     assert not COLOUR.search(in_terminal(*SELECT, **environment)[1])
@@ -77,10 +79,12 @@ def test_no_colours_where_they_are_not_wanted(environment):
     assert shown.startswith("discreet: no such option: --k")
 
 
+@pytest.mark.long
 def test_an_empty_wish_for_no_colours_is_none():
     assert COLOUR.search(in_terminal(*SELECT, NO_COLOR="")[1])
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("wish", ["FORCE_COLOR", "CLICOLOR_FORCE"])
 def test_pipes_have_no_colours_and_no_progress(wish):
     done = process(*VERIFY, env=os.environ | {wish: "1", "TERM": "xterm-256color"})
@@ -97,15 +101,18 @@ def test_progress_is_shown_in_a_terminal_and_taken_back():
     assert re.search(r"\x1b\[2K(\x1b\[1m)?mechanism  noise", shown)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("silence", [("--quiet",), ("-q",)])
 def test_quiet_shows_the_result_alone(silence):
     assert in_terminal(*VERIFY, *silence, NO_COLOR="1") == (0, process(*VERIFY).stdout)
 
 
+@pytest.mark.long
 def test_a_dumb_terminal_is_shown_no_progress():
     assert in_terminal(*VERIFY, TERM="dumb") == (0, process(*VERIFY).stdout)
 
 
+@pytest.mark.long
 def test_a_bar_without_colours():
     shown = in_terminal(*VERIFY, NO_COLOR="1")[1]
     assert "verifying" in shown
@@ -222,6 +229,7 @@ EVENTS = ("visits.csv", "--user", "who", "--item", "page", "--where", "page <> '
 CHECK = "discreet: rows that do not fit are left out without a word; to count them: discreet check "
 
 
+@pytest.mark.long
 def test_a_release_of_events_ends_with_its_check_whatever_the_rows(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("pages.csv").write_text("page\na\nb\n")

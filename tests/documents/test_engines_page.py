@@ -98,12 +98,14 @@ def test_the_snippet_without_an_engine_has_its_statement():
     assert len(scope["release"].items) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("url", ["duckdb://ratings.ddb", "sqlite://ratings.db"])
 def test_snippets_on_database_files_run(url, here, tmp_path):
     run("url", url=url)
     run_shell(url, tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.xdist_group("postgres")
 def test_snippets_on_postgres_run(here, tmp_path, postgres):

@@ -81,6 +81,7 @@ def test_the_table_has_shortfalls_as_verify_prints_them():
     assert f"| {pairs:,} of these pairs: list and shortfall reach at most {reached} of their epsilon" in PAGE
 
 
+@pytest.mark.long
 def test_the_table_has_groups_as_verify_prints_them():
     assert tuple(GROUPS[0]) == GroupVerdict.headings
     assert [tuple(row[:2]) for row in GROUPS[1:]] == [(task.each_user, task.adjacency) for task in group_tasks()]
@@ -88,6 +89,7 @@ def test_the_table_has_groups_as_verify_prints_them():
     assert list(group_tasks()[0].examine().cells()) == GROUPS[1]
 
 
+@pytest.mark.long
 def test_the_table_has_items_that_nobody_listed_as_verify_prints_them():
     assert tuple(FOUND[0]) == DiscoveryVerdict.headings
     tables = [task.tables for task in [*discovery_tasks(), *choice_tasks()]]
@@ -97,6 +99,7 @@ def test_the_table_has_items_that_nobody_listed_as_verify_prints_them():
     assert list(discovery_tasks()[0].examine().cells()) == FOUND[1]
 
 
+@pytest.mark.long
 def test_the_table_has_values_as_verify_prints_them():
     assert tuple(VALUES[0]) == ValueVerdict.headings
     assert [row[1] for row in VALUES[1:]] == [task.adjacency for task in value_tasks()]
@@ -104,7 +107,7 @@ def test_the_table_has_values_as_verify_prints_them():
     assert {row[-1] for row in VALUES[1:]} == {"holds"}
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "mechanism",
     [discreet.Canonical(), discreet.Canonical(gamma="1/3"), discreet.Joint(), discreet.Canonical(1, "exponential")],

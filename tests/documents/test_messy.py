@@ -78,6 +78,7 @@ def test_three_checks_lead_from_the_naive_call_to_the_right_lists(messy):
     assert {key: release[key].items for key in release} == right_lists(messy, 1)
 
 
+@pytest.mark.long
 def test_the_options_that_checks_print_lead_to_the_right_lists(messy, call):
     """Each option is pasted in the place of the one of its name."""
     options = {"--item": "Artikel", "--domain": "articles.csv:Artikel", "--by": "Land", "--groups": "lands.csv:Land"}
@@ -98,6 +99,7 @@ def test_the_options_that_checks_print_lead_to_the_right_lists(messy, call):
     assert found == right_lists(messy, 1)
 
 
+@pytest.mark.long
 def test_no_text_of_a_row_is_in_a_cause_or_its_remedy(messy):
     found = [
         discreet.check_events(discreet.events(**question(**options))).to_dict()["lost"] for options in ({}, FORMATS)

@@ -29,6 +29,7 @@ SLOW = {
 """What draws so often, or calls so many programs, that it waits for the long tests."""
 
 
+@pytest.mark.some(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "page", [pytest.param(page, marks=pytest.mark.long) if page in SLOW else page for page in PAGES]

@@ -101,6 +101,7 @@ def test_the_script_says_where_the_papers_vectors_are_not_there(script, capsys, 
     assert gammas.need(steps, 10, "3/4", "top") is None
 
 
+@pytest.mark.long
 def test_the_tables_of_sketches_are_what_the_script_prints(script, table):
     sketches, vectors = script("sketches"), make_vectors(["LONGTAIL"])
     usual, few = table("sketches").split("At the ranks ")

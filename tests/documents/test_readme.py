@@ -96,6 +96,7 @@ def test_what_it_links_to_is_there():
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
+@pytest.mark.long
 def test_the_picture_is_what_its_script_draws(tmp_path):
     printed = run(sys.executable, ROOT / "examples" / "one_person.py", tmp_path, folder=tmp_path)
     drawn, shown = (

@@ -35,6 +35,7 @@ def charts(tmp_path):
     return tmp_path, environment
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_cron_line_publishes_and_prints_only_failures(charts):
     folder, environment = charts
@@ -57,6 +58,7 @@ def test_the_cron_line_publishes_and_prints_only_failures(charts):
     assert '"event": "failed", "chart": "others"' in call().stdout
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_script_ends_with_the_code_of_the_command(charts):
     folder, environment = charts
@@ -106,6 +108,7 @@ def run_task(text, folder, environment, stand_ins, monkeypatch):
     return names
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_task_of_airflow_retries_only_what_a_retry_can_mend(charts, monkeypatch):
     folder, environment = charts

@@ -278,6 +278,7 @@ def resolves(name):
     return False
 
 
+@pytest.mark.long
 @every_page
 def test_every_code_name_on_a_page_exists(page):
     found = [f"`{span}`: {fault}" for span in code_spans(page) for fault in faults(page, span)]

@@ -23,7 +23,7 @@ def family(adjacency="add-remove", sensitivity=(0, 1), vectors=VECTORS):
     return Family(vectors, adjacency, Sensitivity(*sensitivity))
 
 
-@pytest.mark.corners
+@pytest.mark.some(2)
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
 @pytest.mark.parametrize("adjacency", ["add-remove", "swap"])
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)

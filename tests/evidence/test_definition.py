@@ -44,6 +44,7 @@ def test_the_noises_are_those_of_another_library(noise):
             assert np.allclose(mine[noise](v), getattr(NOISES[noise], name)(v), rtol=1e-9, atol=1e-15)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("noise", [name for name in NOISES if name != "gumbel"])
 @pytest.mark.parametrize("values", [(0, 0, -1), (0, Fraction(-1, 3), -9), (0, -300)])
 def test_the_winner_is_who_another_integration_says(noise, values):

@@ -35,7 +35,7 @@ TASKS = {str(task.tables): task for task in discovery_tasks()}
 FEW = TASKS["l = 1, add-remove"]
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", TASKS)
 def test_neighbours_need_no_more_than_delta(name):
     verdict = TASKS[name].examine()
@@ -66,7 +66,7 @@ def test_tables_have_every_user_and_items_around_the_threshold():
     assert len(list(SmallTables(3, "swap").pair_up(read))) == 7 * 15 * 16 // 2
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("plant", "checks"),
     [
@@ -95,6 +95,7 @@ def test_groups_that_each_have_all_of_delta_are_caught():
 CHOICES = {str(task.tables): task for task in choice_tasks()}
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", CHOICES)
 def test_neighbours_of_a_choice_need_no_more_than_delta(name):
     verdict = CHOICES[name].examine()
@@ -125,7 +126,7 @@ def test_planted_faults_of_a_choice_are_caught(plant, checks):
 WEIGHTED = TASKS["weights, l = 3, add-remove"]
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("plant", "checks"),
     [
@@ -163,7 +164,7 @@ def sketch_failures(tables=FEW.tables):
     return {failure.check for failure in compare_sketches(tables, list(tables.pair_up(read)))}
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", [name for name, task in TASKS.items() if task.tables.each_user is None])
 def test_sketches_of_neighbours_are_as_close_as_their_noise_allows(name):
     assert sketch_failures(TASKS[name].tables) == set()
@@ -189,6 +190,7 @@ def test_faults_of_sketches_are_caught(monkeypatch):
         assert sketch_failures() == {"sketch"}
 
 
+@pytest.mark.long
 def test_draws_by_gaussian_noise_are_judged(monkeypatch):
     assert misdrawn("gaussian") == []
     right = WeightedDiscovery.sample_kept

@@ -119,7 +119,7 @@ def test_too_little_noise_of_counts_is_caught(name):
     assert ("noise" if "drawn" in name else "rate") in finding.by_verify()
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("name", "checks"),
     [
@@ -137,6 +137,7 @@ def test_faults_of_the_shortfall_are_caught(name, checks):
     assert {failure.check for verdict in finding.verdicts for failure in verdict.failures} == checks
 
 
+@pytest.mark.long
 def test_too_little_noise_of_values_is_caught():
     case = CASES["values: a swap as one user added"]
     finding = replace(case, values=tuple(task for task in case.values if task.adjacency == "swap")).examine()
@@ -150,7 +151,7 @@ def test_a_scale_five_percent_off_is_caught_by_a_witness(factor, checks):
     assert {failure.check for failure in verdict.failures} == checks
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "mechanism"),
@@ -228,6 +229,7 @@ def test_one_form_fills_buckets_and_another_is_counted(mechanism):
     assert prepared(mechanism, "counted").classes.losses.tally.last is not None
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("mechanism", [discreet.Canonical(), discreet.OneShot(), discreet.Joint()])
 def test_every_form_shows_items_of_the_long_input_alone(mechanism):
     drawn_from = input_of(mechanism)
@@ -243,6 +245,7 @@ def test_where_the_worst_score_does_not_matter_there_is_no_large_form():
     assert forms_of(input_of(discreet.Canonical(0))) == ("small",)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("k", [1, 2, 3])
 @pytest.mark.parametrize("mechanism", [discreet.Canonical(), discreet.OneShot("gumbel"), discreet.Joint()], ids=str)
 def test_laws_of_the_inputs_add_up_to_one(mechanism, k):
@@ -375,6 +378,7 @@ def test_patches_are_recognised(code, is_patched):
     assert bool(patches(code)) is is_patched
 
 
+@pytest.mark.long
 def test_no_module_of_the_package_patches_another():
     modules = sorted(Path(discreet.__file__).parent.rglob("*.py"))
     assert len(modules) > 100

@@ -107,7 +107,7 @@ def tail(rate, n):
     return math.exp(-rate * n) / (1 + math.exp(-rate))
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("epsilon", "steps"), [("0.05", 46), ("0.01", 230), ("1", 2), ("1/4", 9)])
 def test_the_bound_covers_the_lead_with_95_percent_and_one_step_less_would_not(epsilon, steps):
     rate, lead = Fraction(epsilon), Fraction(7)
@@ -130,7 +130,7 @@ def test_the_tail_of_the_tests_is_that_of_the_definition():
 # What `verify --all` says of it.
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("kind", TASKS, ids=" ".join)
 def test_a_list_and_its_shortfall_keep_their_epsilons(kind):
     verdict = TASKS[kind].examine()
@@ -198,6 +198,7 @@ def test_twice_the_noise_is_found_by_the_definition(monkeypatch):
     assert checks(ONE) == {"rate", "definition", "bounds"}
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("wrong", ["larger", "selection"])
 def test_a_sensitivity_of_one_side_is_found(monkeypatch, wrong):
     def steps(limit, adjacency, grid):
@@ -266,6 +267,7 @@ def led_task(each_user, adjacency):
     return replace(task, trials=tuple(trial for trial in task.trials if trial.shortfall is not None))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("each_user", ["one", "many"])
 @pytest.mark.parametrize("adjacency", ["add-remove", "swap"])
 def test_shortfalls_of_all_groups_keep_one_epsilon_and_need_all_of_it(each_user, adjacency):
@@ -312,7 +314,7 @@ def led_tables(name):
     return replace(FOUND[name], trials=tuple(one for one in FOUND[name].trials if one.shortfall), is_drawn=False)
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", FOUND)
 def test_the_shortfall_of_found_items_keeps_its_epsilon_purely(name):
     verdict = led_tables(name).examine()
@@ -363,6 +365,7 @@ def drawn_input(mechanism=None, k=2, adjacency="add-remove", part=Fraction(1, 3)
     return Input(whole(5, 3, 3, 0), k, Fraction(1), chosen, limit, adjacency, part)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("part", ["2", "1/3", "2/7"])
 @pytest.mark.parametrize("adjacency", ["add-remove", "swap"])
 def test_cells_of_the_audit_have_the_law_of_the_definition(adjacency, part):
@@ -392,6 +395,7 @@ def test_laws_with_a_shortfall_add_up_to_one_and_empty_lists_have_none(mechanism
     assert {len(outcome) for outcome in law if not outcome[0]} == ({2} if mechanism.name == "core" else set())
 
 
+@pytest.mark.long
 def test_an_audit_draws_shortfalls_and_finds_nothing():
     found = discreet.audit(k=2, epsilon=1, shortfall=1, draws=800, confidence="0.999999", rng=random.Random(4))
     assert found.holds, found

@@ -107,6 +107,7 @@ def test_two_users_of_few_items_make_just_these_neighbours():
                 assert other in listed or not family.are_neighbours(whole(0, 0, 0), other)
 
 
+@pytest.mark.long
 def test_an_audit_takes_a_pair_of_users_of_few_items():
     found = discreet.audit(Histogram(), k=1, scores=[3, 1, 0], neighbour=[3, 2, 1], draws=300)
     assert found.holds

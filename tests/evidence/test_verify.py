@@ -24,7 +24,7 @@ COUNTS = [[3, 2, 2, 0], [1, 1, 1, 1], [2, 1, 0, 0], [4, 0, 0, 0]]
 GUMBEL = [mechanism for mechanism in all_variants() if getattr(mechanism, "noise", "gumbel") == "gumbel"]
 
 
-@pytest.mark.corners
+@pytest.mark.some(3)
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
 @pytest.mark.parametrize("mechanism", GUMBEL, ids=str)
 def test_epsilon_holds_without_integrals(mechanism, k):
@@ -33,6 +33,7 @@ def test_epsilon_holds_without_integrals(mechanism, k):
     assert report.pairs == 4 * (2 * 15 + 80)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "mechanism",
@@ -113,6 +114,7 @@ def test_the_printed_class_size_is_caught(monkeypatch):
     assert "k = 3, add-remove, epsilon = 1/2, seen: items" in text
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("mechanism", [discreet.Canonical(gamma=1), discreet.OneShot("gumbel"), discreet.OneShot()])
 def test_a_missing_factor_two_is_caught(monkeypatch, mechanism):
     module = f"discreet.mechanisms.{'canonical' if isinstance(mechanism, discreet.Canonical) else 'oneshot'}.scale"
@@ -121,6 +123,7 @@ def test_a_missing_factor_two_is_caught(monkeypatch, mechanism):
     assert verdict.worst > 1.5
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("mechanism", [discreet.Canonical(gamma=1), discreet.Joint(), discreet.Peeling()])
 def test_swap_given_the_noise_of_add_remove_is_caught(monkeypatch, mechanism):
     monkeypatch.setattr(Sensitivity, "under", lambda self, adjacency: self)
@@ -242,6 +245,7 @@ def test_bad_use_is_one_sentence(refused, options, complaint):
     assert refused("verify", *options).startswith(complaint)
 
 
+@pytest.mark.long
 def test_processes_give_the_same_report():
     mechanisms = [discreet.Canonical(), discreet.Joint()]
     alone = discreet.verify(mechanisms, 2, scores=COUNTS)

@@ -58,6 +58,7 @@ def assert_between(decided, undecided, probabilities):
         assert not p > ball(known + undecided)
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("m", [0, 1, 2, 3])
 @pytest.mark.parametrize("name", PROBABILITIES)
 def test_walked_bits_add_up_to_the_law(name, m):
@@ -68,7 +69,7 @@ def test_walked_bits_add_up_to_the_law(name, m):
     assert undecided < Fraction(1, 10)
 
 
-@pytest.mark.corners
+@pytest.mark.some(2)
 @pytest.mark.parametrize("loose", [0.0, 0.01, 1.0])
 @pytest.mark.parametrize(
     "entries",
@@ -101,7 +102,7 @@ def test_fair_bits_are_counted(word):
         assert decided == {k: Fraction(math.comb(n, k), 2**n) for k in range(n + 1)}
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("m", [1, 3, 7])
 def test_a_proposal_is_accepted_in_proportion_to_the_law(m):
     """Each number k is proposed and accepted with probability f / 4w, for the f and w of the module."""

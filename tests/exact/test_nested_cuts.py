@@ -124,6 +124,7 @@ QUALITY = {
 }
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(("k", "m"), QUALITY)
 def test_few_cells_enclose_little_more_than_all_mass(k, m, monkeypatch):
     rounds = []

@@ -61,6 +61,7 @@ STREAMS = Streams(
 )
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("word", "n"), [(64, 2500), (2, 700)])
 def test_the_winner_among_streams_has_its_law(word, n):
     entropy = Entropy(random.Random(7), word)
@@ -97,6 +98,7 @@ def stream_of_ties(name, entropy, gap):
     return race._RaceForBest(runners, NOISES[name], entropy, {1: first[1:2]}), first
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("gap", [1.0, 2.0**41 + 1])
 @pytest.mark.parametrize("word", [64, 16, 3])
 @pytest.mark.parametrize("name", NOISES)
@@ -142,6 +144,7 @@ def test_a_long_sum_of_exponentials_leaves_room_for_its_rounding():
     assert high[1] <= low[1] * (1 + 1e-10)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("word", [2, 4, 64])
 @pytest.mark.parametrize("name", ["gumbel", "laplace", "half-logistic"])
 def test_the_ranking_is_that_of_the_exact_values(name, word, monkeypatch):

@@ -131,10 +131,16 @@ def _write(release):
     return to_json_text(release.to_dict(), None)
 
 
-def releases():
-    """The name of each case, and its release as JSON."""
+def names():
+    """Return the names of all cases, in the order in which they are recorded."""
     with tempfile.TemporaryDirectory() as name:
-        for seed, (case, scores, options) in enumerate(cases(Path(name))):
+        return [case for case, _, _ in cases(Path(name))]
+
+
+def releases(part=slice(None)):
+    """Give the name of each case, or of some of them, and its release as JSON."""
+    with tempfile.TemporaryDirectory() as name:
+        for seed, (case, scores, options) in list(enumerate(cases(Path(name))))[part]:
             yield case, _write(discreet.top_k(scores, rng=random.Random(seed), **options))
 
 

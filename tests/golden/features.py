@@ -821,15 +821,22 @@ def planned():
     yield "command: plan what nobody listed as JSON", lambda rng: run(*line, "--json")
 
 
-def texts():
-    """Give the name of each case and its text."""
+KINDS = [arrays, sketches, events, formats, commands, publishing, refusals, shortfalls, weighted, planned]
+
+
+def names():
+    """Return the names of all cases, in the order in which they are recorded."""
+    return [name for kind in KINDS for name, _ in kind()]
+
+
+def texts(kind, part=slice(None)):
+    """Give the name of each case of a kind, or of some of them, and its text."""
     # Tables are as wide as the terminal.
     terminal = patch.dict(os.environ, {"COLUMNS": "100", "NO_COLOR": "1"})
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), terminal:
         write_files()
-        for kind in (arrays, sketches, events, formats, commands, publishing, refusals, shortfalls, weighted, planned):
-            for name, make in kind():
-                yield name, _write(name, make, kind is refusals)
+        for name, make in list(kind())[part]:
+            yield name, _write(name, make, kind is refusals)
 
 
 def _write(name, make, is_refused):
@@ -846,6 +853,6 @@ def _write(name, make, is_refused):
 
 
 if __name__ == "__main__":
-    lines = [json.dumps([name, text]) for name, text in texts()]
+    lines = [json.dumps(case) for kind in KINDS for case in texts(kind)]
     RECORDED.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print(len(lines), "texts")

@@ -149,7 +149,7 @@ def worst(mechanism, k, monotonic, distance):
     return largest
 
 
-@pytest.mark.corners
+@pytest.mark.some(4)
 @pytest.mark.parametrize("monotonic", [False, True])
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
 def test_the_map_is_true(mechanism, monotonic):
@@ -191,7 +191,7 @@ def laws(mechanism, scores, k, epsilon):
         )
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.usefixtures("seeded")
 @pytest.mark.parametrize(
     ("mechanism", "monotonic", "kind", "negate"),
@@ -395,6 +395,7 @@ def test_the_map_with_a_shortfall_rounds_the_distance_of_the_selection_alone():
     assert [total.map(d_in) for d_in in (1, 2)] == [1.5, 3]
 
 
+@pytest.mark.some(1)
 @pytest.mark.usefixtures("seeded")
 @pytest.mark.parametrize("monotonic", [False, True])
 def test_the_noise_of_a_shortfall_costs_what_the_map_says(monotonic):

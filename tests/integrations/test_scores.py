@@ -45,7 +45,7 @@ def scores_of_all(score, labels):
     return dict(zip(itertools.product(CELLS, repeat=len(labels)), score.scores(X, list(labels)), strict=True))
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("score", SCORES, ids=repr)
 def test_one_row_moves_every_small_data_set_by_the_sensitivity_and_no_more(score):
     moves = set()
@@ -111,6 +111,7 @@ def test_a_sum_of_floats_would_break_the_sensitivity():
     assert score_of(score, [(almost, 1.0), (1.0, 1.0)]) - score_of(score, [(almost, 1.0)]) == 1
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize(
     "score",
     [

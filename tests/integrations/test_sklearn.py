@@ -155,6 +155,7 @@ def test_what_is_learnt_is_public_or_released(data):
 ODD_CELLS = [np.nan, np.inf, -np.inf, None, "text", pandas.NA, 10**400, 1j, {}, 5e-324]
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("score", [HALVES, ClippedCorrelation((0, 1), (0, 1))])
 @pytest.mark.parametrize("odd", ODD_CELLS, ids=repr)
 def test_no_row_raises_or_warns(data, score, odd):

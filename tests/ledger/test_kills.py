@@ -63,6 +63,7 @@ def one_killed(nursery, chance, usual):
     return before + len(rest), usual
 
 
+@pytest.mark.some(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES, indirect=True)
 def test_no_kill_loses_what_was_released(place):

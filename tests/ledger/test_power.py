@@ -165,6 +165,7 @@ def test_no_power_cut_loses_what_was_seen_at_length(trace, tmp_path):
     assert faults(trace(40), tmp_path, 5_000, seed=2) == NONE
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_journal_that_comes_back_is_found(trace, tmp_path):
     # With synchronous = FULL the removal of the journal is not synced: SQLite's default is not enough.

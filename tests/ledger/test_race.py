@@ -29,6 +29,7 @@ def raced(path, processes, releases, granted):
     return tuple(map(int, done.stdout.split()))
 
 
+@pytest.mark.some(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES, indirect=True)
 def test_exactly_the_budget_is_granted(place):

@@ -82,6 +82,7 @@ EDITS = {
 }
 
 
+@pytest.mark.some(1)
 @on_both
 def test_every_edit_is_found_and_nothing_is_drawn_after_it(place, monkeypatch):
     ledger = create(place)
@@ -150,6 +151,7 @@ def spend_quarters(ledger, quarters):
             release(ledger, as_of=f"{year}-{3 * number - 2:02}-01")
 
 
+@pytest.mark.some(1)
 @on_both
 @pytest.mark.parametrize("since", [None, "2023-02-15", "2022-01-01"])
 def test_the_periods_that_can_be_charged_are_those_from_the_start_to_now(place, monkeypatch, since):
@@ -267,6 +269,7 @@ def test_the_clock_of_one_host_ends_no_period(place, monkeypatch):
     assert len(ledger.periods) == 1
 
 
+@pytest.mark.long
 @on_postgres
 def test_the_clock_of_one_host_makes_no_period_due(place, tmp_path, monkeypatch, capsys):
     """Publishing, its price, a correction and what is left, on a host that is a year ahead of the server or behind."""
@@ -299,6 +302,7 @@ def test_the_clock_of_one_host_makes_no_period_due(place, tmp_path, monkeypatch,
     assert (len(ledger.history()), len(ledger.periods)) == (3, 1)
 
 
+@pytest.mark.some(1)
 @on_both
 def test_a_writer_is_waited_for_and_not_for_ever(place, monkeypatch):
     ledger = create(place)
@@ -511,6 +515,7 @@ NO_PATHS = [
 ]
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("name", NO_PATHS)
 def test_what_is_nearly_a_url_is_refused_and_not_shown(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

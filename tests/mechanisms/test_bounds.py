@@ -87,6 +87,7 @@ def test_one_shot_bounds_hold_for_every_element(tally, noise):
                     assert abs(exact - rounded) <= abs(exact) * 2.0**-45 + 2.0**-45 or abs(exact) >= 1e307
 
 
+@pytest.mark.some(24)
 @pytest.mark.parametrize("tally", TALLIES)
 @pytest.mark.parametrize(
     "mechanism",

@@ -51,6 +51,7 @@ def vectors():
             yield [10 - sum(steps[:i]) for i in range(d)]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("gamma", GAMMAS)
 def test_the_masses_of_a_subset_add_up_to_its_weight(gamma):
     """Over the nested classes that a subset is in, for every subset of small inputs."""
@@ -162,6 +163,7 @@ def heaviest_of(row, cells):
     return next(cell for cell in cells if cell[0] == heaviest)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("seed", range(6))
 def test_no_class_of_random_inputs_is_accepted_with_more_than_certainty(seed):
     pick = random.Random(seed)
@@ -248,6 +250,7 @@ SMALL = {
 }
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("gamma", ["0", "1/3", "3/4", "1"])
 @pytest.mark.parametrize("name", SMALL)
 def test_counts_fit_the_definition(name, gamma):
@@ -298,6 +301,7 @@ def miscounted(monkeypatch):
     )
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("plant", "lift"),
     [(None, 9), (None, 12), (wrong_cell, 12), (always_kept, 12), (miscounted, 9)],
@@ -622,6 +626,7 @@ def shares():
     return [0.0, 1e-3, 0.02, 1 / 6, 0.3, 0.5, 0.7, 0.9, 0.99, 1.0]
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("d", [300, 2000])
 @pytest.mark.parametrize("shape", SPREAD)
 def test_fitted_bounds_are_at_most_a_few_times_the_mass(shape, d):
@@ -643,6 +648,7 @@ def log_mass(nested):
     return float(logs.max() + np.log(np.exp(logs - logs.max()).sum()))
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("d", [20_000, 111_350])
 @pytest.mark.parametrize("shape", SPREAD)
 def test_few_proposals_are_rejected_for_any_k(shape, d, proposals):

@@ -126,6 +126,7 @@ def test_odds_move_by_no_more_than_the_candidates_have(adjacency, sensitivity):
     assert reached > 0.5
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("scores", "k", "epsilon"),
     [

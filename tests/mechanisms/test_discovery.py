@@ -150,6 +150,7 @@ def test_adding_a_user_costs_epsilon_and_delta_and_one_less_would_break_it(epsil
     assert worst > 0.99 * float(found.delta) * math.exp(-found.rate)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(("epsilon", "items", "delta"), CASES[:2] + CASES[3:])
 def test_swapping_users_costs_epsilon_and_delta(epsilon, items, delta):
     found = Discovery(Fraction(epsilon), Fraction(delta), items, "swap")
@@ -160,6 +161,7 @@ def test_swapping_users_costs_epsilon_and_delta(epsilon, items, delta):
         assert Judged(easier).worst(swapped(easier, 2 * items), found.epsilon) > found.delta
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("adjacency", ["add-remove", "swap"])
 @pytest.mark.parametrize("each_user", ["one", "many"])
 def test_groups_share_one_guarantee(adjacency, each_user):
@@ -239,6 +241,7 @@ def law_of_runs(found, users, items):
     return law
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("users", "items"), [([2, 3], [1, 1]), ([0, 3], [1, 2]), ([1, 2, 4], [1, 1, 1]), ([2], [3])], ids=str
 )

@@ -63,7 +63,7 @@ def test_counts_fit_the_definition(mechanism, scores, k, epsilon):
     assert draws.fits(draws.by_score(counts, scores, mechanism.ordered), right)
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("mechanism", "k"),
     [
@@ -115,6 +115,7 @@ def test_ceil_rounds_the_loss_up():
     assert draws.fits(counts, expected)
 
 
+@pytest.mark.long
 def test_larger_groups_of_ties_and_many_members():
     """Streams with several members, members left over from earlier arrivals, and a group of hopeless items."""
     scores, k, epsilon = [3] * 6 + [2] * 6 + [0] * 8, 2, 4
@@ -123,6 +124,7 @@ def test_larger_groups_of_ties_and_many_members():
     assert draws.fits(draws.by_score(counts, scores, True), draws.by_score(expected, scores, True))
 
 
+@pytest.mark.long
 def test_peeling_with_a_noise_that_remembers_is_not_one_shot():
     """Rounds with fresh Laplace noise have another law than the largest values of one round, and it shows."""
     scores, k, epsilon, n = [0, 3, 0, 0], 2, 2, 2000

@@ -90,7 +90,7 @@ CASES = [
 ]
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("mechanism", "scores", "plant"), CASES, ids=lambda each: getattr(each, "__name__", str(each)))
 def test_a_draw_that_finds_a_low_bound_is_drawn_anew_from_the_same_law(mechanism, scores, plant, monkeypatch):
     exact = definition(mechanism, scores, 2, Fraction(1))
@@ -108,6 +108,7 @@ def test_a_draw_that_finds_a_low_bound_is_drawn_anew_from_the_same_law(mechanism
     assert not draws.fits(counts, flat)
 
 
+@pytest.mark.long
 def test_a_low_bound_on_sizes_is_found_by_thinning(monkeypatch):
     mechanism = Canonical(noise="exponential")
     exact = definition(mechanism, [3] * 9, 4, Fraction(1))

@@ -119,6 +119,7 @@ def test_it_releases_and_its_release_is_read_again():
     assert from_dict(to_dict(TopHeavy())) == parse_mechanism(MechanismOptions("top-heavy")) == TopHeavy()
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_it_is_verified_and_a_wrong_scale_is_found(k):
     report = discreet.verify(TopHeavy(), k, scores=[[3, 2, 2, 0], [1, 1, 1, 1]], epsilon=2)
@@ -186,6 +187,7 @@ def knowing(kind):
             yield str(path.relative_to(PACKAGE))
 
 
+@pytest.mark.long
 def test_few_modules_know_a_mechanism():
     """Peeling has no formula of its own, no default and no figure: what knows it is what every mechanism needs."""
     needed = {"__init__.py", "mechanisms/registry.py", "evidence/definition.py", "evidence/law.py"}

@@ -88,7 +88,7 @@ def test_scaling_scores_and_sensitivity_together_changes_nothing(mechanism, scor
     assert here == there
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("mechanism", MECHANISMS[:6] + MECHANISMS[7:9], ids=str)
 def test_scaling_by_a_third_keeps_the_distribution(mechanism):
     scores, k = [4, 1, 0, 1], 2 if mechanism.name != "one-shot" else 1
@@ -98,7 +98,7 @@ def test_scaling_by_a_third_keeps_the_distribution(mechanism):
     assert draws.fits(counts, definition(mechanism, scores, k, 1))
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
 def test_items_of_equal_score_are_equally_likely(mechanism):
     """Whatever their position: ties may be broken anyhow."""

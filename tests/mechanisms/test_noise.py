@@ -93,6 +93,7 @@ def test_the_facts_of_a_noise_agree(noise):
     check_facts(noise)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("index", range(3))
 def test_a_noise_from_outside_is_drawn_as_defined(larger, index):
     mechanism, scores = mechanisms(larger)[index], [0, 4, 0, 3, 1, 0]
@@ -126,6 +127,7 @@ def test_the_law_of_a_noise_from_outside_is_its_definition(larger, index):
         assert float(log) == pytest.approx(defined[key], abs=1e-9)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("index", range(3))
 def test_verify_judges_a_noise_from_outside(larger, index):
     mechanism = mechanisms(larger)[index]
@@ -248,6 +250,7 @@ def _root(x):
     return np.sqrt(x) if isinstance(x, np.ndarray) else x.sqrt()
 
 
+@pytest.mark.long
 def test_no_other_module_compares_the_name_of_a_noise():
     """But for the definition, which is written a second time and imports nothing."""
     source = Path(discreet.__file__).parent

@@ -68,6 +68,7 @@ def alone(cutoff, sigma, t):
         return 1 - phi((Decimal(cutoff) / WEIGHT_STEPS - weight) / decimal(sigma)) ** t
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("adjacency", ["add-remove", "swap"])
 @pytest.mark.parametrize("delta", ["1e-3", "1e-8", "3e-15"])
 @pytest.mark.parametrize("epsilon", ["1/10", "0.77", "2", "12"])
@@ -182,6 +183,7 @@ def subsets(size, most):
 CASES = [("1", 1, "1e-3"), ("3/10", 2, "1e-3"), ("1", 3, "1e-4"), ("9", 2, "1e-6"), ("1/100", 3, "1e-3")]
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("adjacency", ["add-remove", "swap"])
 @pytest.mark.parametrize(("epsilon", "items", "delta"), CASES)
 def test_neighbours_cost_epsilon_and_delta(epsilon, items, delta, adjacency):
@@ -266,6 +268,7 @@ def test_the_probability_of_keeping_an_item():
         assert found.keep_probability(found.cutoff) == 0.5
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("below", [[0, -300], [200, 100], [700, -700]], ids=str)
 def test_walked_bits_keep_each_item_with_its_probability(below):
     totals, items = [SMALL.cutoff - n for n in below], [1, 2]

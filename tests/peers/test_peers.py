@@ -83,7 +83,7 @@ def opendp_counts(noise, k):
     return Counter(tuple(select(SCORES)) for _ in range(DRAWS))
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(2)
 @pytest.mark.usefixtures("fresh")
 @pytest.mark.parametrize(
     ("mechanism", "k"),

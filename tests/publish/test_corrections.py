@@ -144,6 +144,7 @@ def test_a_correction_that_is_lost_leaves_the_first_release(site, monkeypatch):
     assert ids == ["artists/2025-10", "artists/2025-11", "artists/2025-10/3"]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -178,6 +179,7 @@ def test_what_does_not_fit_is_not_corrected(site, capsys):
     assert read_site() == before
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("content", [{"reason": ""}, {"more": 1}, {"time": "2020-01-01T00:00:00Z"}])
 def test_a_withdrawal_that_discreet_does_not_write_is_damage(site, content):
     assert change("withdraw") == 0

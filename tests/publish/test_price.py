@@ -46,7 +46,7 @@ def charts(tmp_path_factory):
     return folder
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_price_is_what_will_be_charged(charts, name):
     write_charts(charts, SETTINGS[name])

@@ -74,6 +74,7 @@ def test_each_period_is_released_once(folder, capsys):
     assert later["data/songs.2025-10.json"] == site["data/songs.2025-10.json"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_statement_has_the_question_while_the_chart_asks_it(folder):
     assert publish(*OCTOBER) == 0
@@ -120,6 +121,7 @@ def test_the_release_is_of_the_events_of_the_period(folder):
     assert counts == {name: sum((user + 10) % 4 == place for user in range(40)) for place, name in enumerate(names)}
 
 
+@pytest.mark.long
 def test_a_period_that_is_released_stays_when_the_chart_is_edited(folder):
     publish(*OCTOBER)
     before = read_site()
@@ -166,6 +168,7 @@ def mend_events(folder):
     return lambda: path.write_bytes(whole)
 
 
+@pytest.mark.long
 def test_a_query_that_always_fails_is_charged_twice_and_no_more(folder, capsys, mend_events):
     write_charts(folder, SONGS)
     assert [publish(*OCTOBER) for _ in range(4)] == [4, 4, 1, 1]
@@ -191,6 +194,7 @@ def test_a_query_that_always_fails_is_charged_twice_and_no_more(folder, capsys, 
     assert request_ids()[3:] == ["songs/2025-10/4"]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("mend_events")
 def test_of_many_periods_none_is_charged_after_one_that_is_lost_twice(folder):
     write_charts(folder, SONGS.replace('every = "month"', 'every = "month"\nfrom = "2025-08"'))
@@ -415,6 +419,7 @@ def test_a_database_in_place_of_files_is_refused_before_the_price(folder, capsys
     assert not Path("site").exists()
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("damage", [None, b"", b"\xff\xfe", b"0" * 63, "a folder"])
 def test_a_site_whose_ledger_is_not_known_is_refused(folder, capsys, damage):
     write_charts(folder, ARTISTS)
@@ -486,6 +491,7 @@ NOTES = [
 TOLD = "".join(f"discreet: songs: {note}\n" for note in NOTES)
 
 
+@pytest.mark.long
 def test_what_a_condition_reads_columns_as_is_said_once_unless_all_is_quiet(folder, capsys):
     """Of several files no type is declared, so that a text beside a number in `where` meets it nowhere."""
     write_charts(folder, SONGS)
@@ -603,6 +609,7 @@ def test_items_can_be_found(folder, capsys):
     assert "more than is left" in out
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("site", "options"), [("site", OCTOBER), ("site-dummy", ("--dummy", *OCTOBER))])
 def test_two_runs_do_not_write_one_site_at_once(folder, capsys, site, options):
     """Also where they have different budgets, or none."""
@@ -618,6 +625,7 @@ def test_two_runs_do_not_write_one_site_at_once(folder, capsys, site, options):
         assert find_lock(folder / locked).stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.long
 def test_two_runs_do_not_collide(folder, capsys):
     with closing(sqlite3.connect(find_lock(folder / "budget.db"), isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
@@ -641,6 +649,7 @@ def test_two_runs_do_not_collide(folder, capsys):
     assert len(entries()) == 2
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_rehearsal_touches_neither_data_nor_ledger(folder, capsys):
     publish(*OCTOBER)
@@ -702,6 +711,7 @@ def test_a_bad_file_has_the_code_2_and_nothing_is_released(folder, capsys):
     assert Path("streams/all.parquet").exists()
 
 
+@pytest.mark.long
 def test_a_charts_file_can_be_checked_without_its_budget(folder, capsys):
     Path("budget.db").unlink()
     write_charts(folder, SONGS + ARTISTS.replace('"abba"', '"Abba"'))

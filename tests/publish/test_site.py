@@ -528,6 +528,7 @@ def test_a_list_whose_bound_is_above_the_limit_is_withheld(tmp_path, monkeypatch
     assert "data/artists.2025-10.csv" in site
 
 
+@pytest.mark.long
 def test_of_groups_only_those_above_the_limit_are_withheld(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     fill_folder(tmp_path, SONGS + 'shortfall = "5"\nwithhold_above = 0\n')

@@ -80,7 +80,7 @@ for number in range(40):
 """
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("first", ["nothing", "link", "folder"])
 def test_two_writers_leave_a_whole_site_at_every_moment(tmp_path, first):
     """Whoever opens the folder finds all files of one writer in it, and whoever follows the link finds a page."""

@@ -28,6 +28,7 @@ CHARTS = {"list": LIST, "counts": LIST + RATED, "sums": SUMS + COUNTED, "groups"
 HEAD = 'title = "What people listen to"\nlanguage = "{}"\nledger = "budget.db"\nout = "site"\npictures = false\n'
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("every", [None, "year"])
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_a_statement_is_one_page_for_each_chart(chromium, tmp_path, monkeypatch, language, every):

@@ -131,6 +131,7 @@ CASES = [
 ]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(("most", "epsilon", "part", "adjacency", "mechanism", "k"), CASES, ids=str)
 def test_neighbours_are_within_epsilon_and_delta(found, most, epsilon, part, adjacency, mechanism, k):
     request = ask(most, epsilon, part, adjacency, mechanism, k)

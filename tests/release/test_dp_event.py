@@ -115,6 +115,7 @@ def test_many_releases_cost_less_where_delta_is_granted(accounting, pld, n):
     assert pld().compose(repeated).get_epsilon(1e-6) == pytest.approx(accountant.get_epsilon(1e-6), abs=1e-6)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("mechanism", [discreet.Canonical(), discreet.Peeling(), discreet.OneShot("laplace")], ids=str)
 def test_the_other_accountant_takes_zcdp(accounting, rdp, pld, mechanism):
     promised = guarantee("0.25", k=2, mechanism=mechanism)

@@ -165,7 +165,7 @@ def decimals(d):
     return [Decimal(n) / 8 for n in range(d)]
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "made",
     [

@@ -201,6 +201,7 @@ def plot_named(length, most, shape):
     return figure, [each for each in figure.axes if bars(each)]
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("shape", ["list", "half", "groups"])
 @pytest.mark.parametrize("most", [9, 1300, 90_000, 2 * 10**9])
 @pytest.mark.parametrize("length", [5, 20, 40])

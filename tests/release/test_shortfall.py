@@ -121,6 +121,7 @@ def test_the_lead_of_sums_is_in_steps_of_the_resolution():
         assert "scores more than" in str(release)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_lead_of_events_is_that_of_their_users(engine, tmp_path, request):
     rng = random.Random(2)
@@ -133,6 +134,7 @@ def test_the_lead_of_events_is_that_of_their_users(engine, tmp_path, request):
     assert release.shortfall.value == lead(users, set(release.items))
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("k", [1, 3, 50])
 def test_the_lead_of_found_items_counts_items_that_are_in_nobodys_bounded_set(k):
     # 60 people touched all of 40 items and count for one each, so that many items count for few of them.

@@ -42,6 +42,7 @@ def test_the_bound_grows_with_the_sensitivity(script, adjacency, factor):
     assert one.add_noise(Fraction(0), lambda rate: 0).upper == script.find_width(0.1 / factor)
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("cost", COSTS)
 def test_the_bound_holds_as_often_as_it_says(script, shape, cost):

@@ -65,6 +65,7 @@ CASES = [
 ]
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("adjacency", ["add-remove", "swap"])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_no_neighbour_moves_a_sketch_by_more_than_its_noise_allows_for(case, adjacency):

@@ -57,6 +57,7 @@ def at(scores, ranks):
     return [scores[rank - 1] if rank <= len(scores) else 0 for rank in ranks]
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("clip", [None, (-5, 12)])
 def test_every_engine_reads_the_same_scores(engine, clip, tmp_path, request):

@@ -122,6 +122,7 @@ PEOPLE = pa.table({"who": list(range(3000)), "what": ["a", "b", "c"] * 1000, "pa
 PUBLIC = {"user": "who", "item": "what", "domain": list("abcd")}
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("options", "terms", "told"),
     [
@@ -323,6 +324,7 @@ SPLIT = {"by": ["upper(land)", "substring(land, 1, 1)"], "groups": [("DE", "d"),
 OWN = (("user", "lower(trim(who))"), ("item", "fold(trim(what))"))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("kind", ["list", "groups", "list for each source", "found", "sketch"])
 def test_a_release_and_its_stored_copy_state_the_row_expressions(kind, tmp_path):
     ledger = discreet.Ledger.create(

@@ -564,6 +564,7 @@ def test_every_mechanism_prints_as_it_is_written():
         assert hash(written) == hash(mechanism)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_ten_million_items():
     rng = np.random.default_rng(1)

@@ -29,6 +29,7 @@ def joint_law(scores, k, epsilon):
     return {items: exp(log) for items, log in definition.joint(scores, k, definition.scale(epsilon)).items()}
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("scores", [SCORES, [score + place / 8 for place, score in enumerate(SCORES)]], ids=str)
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_the_joint_mechanism_in_numpy_draws_from_its_law(scores, k, monkeypatch):
@@ -76,6 +77,7 @@ def test_every_peer_has_a_row_for_every_shape():
     assert {(row.unit, row.target) for row in aimed} == {(peer_table.FASTER + "OpenDP", 50)}
 
 
+@pytest.mark.long
 def test_engines_are_compared_with_their_bare_query_and_their_memory_with_a_hundredth(monkeypatch):
     some = {name: every_engine.ENGINES[name] for name in ("DuckDB", "SQLite")}
     monkeypatch.setattr(every_engine, "ENGINES", {**some, "Nowhere": (None, ("no_such_engine",))})

@@ -59,6 +59,7 @@ print(Verification([dataclasses.replace(row, trials=row.trials[:1]).examine()]))
 """
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_all_is_verified_with_a_noise_before_pairs_are_searched_for(tmp_path):
     done = follow_recipe(tmp_path, trial=ROWS)
@@ -69,6 +70,7 @@ def test_all_is_verified_with_a_noise_before_pairs_are_searched_for(tmp_path):
     assert note.startswith("- no pair has been searched for: ")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("value", "definition", "error"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from effort import SHARE, choose_corners, choose_some, examples, list_values, mark_long_cases
+from effort import LONG, SHARE, choose_corners, choose_some, examples, list_values, mark_long_cases
 
 GRID = [{("letter", letter), ("number", number)} for letter, number in product("abc", range(5))]
 
@@ -23,6 +23,11 @@ def test_corners_have_every_value_and_no_more_cases_than_the_longest_list():
 )
 def test_some_cases_are_spread_evenly(count, most, places):
     assert choose_some(count, most) == places
+
+
+def test_each_case_is_chosen_by_some_shift():
+    assert [choose_some(9, 3, shift) for shift in (1, 2, 3)] == [{2, 5, 8}, {0, 3, 6}, {1, 4, 7}]
+    assert choose_some(2, 5, 1) == {0, 1}
 
 
 class Case:
@@ -75,6 +80,15 @@ def test_a_short_run_tries_a_share_of_the_examples_and_at_least_one(monkeypatch)
     assert [examples(usual) for usual in (1, SHARE + 1, 25 * SHARE)] == [1, 2, 25]
     monkeypatch.setattr("effort.LONG", True)
     assert examples(100) == 100
+
+
+def test_a_short_run_has_one_worker_more_than_cores_unless_told(pytestconfig, monkeypatch):
+    plugin = pytest.importorskip("xdist.plugin", reason="pytest-xdist is not installed here")
+    monkeypatch.delenv("PYTEST_XDIST_AUTO_NUM_WORKERS", raising=False)
+    count = pytestconfig.hook.pytest_xdist_auto_num_workers
+    assert count(config=pytestconfig) == plugin.pytest_xdist_auto_num_workers(pytestconfig) + (not LONG)
+    monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", "2")
+    assert count(config=pytestconfig) == 2
 
 
 TESTS = Path(__file__).parents[1]

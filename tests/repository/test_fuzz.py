@@ -32,6 +32,7 @@ def named(value):
     return value.__name__ if hasattr(value, "__name__") else str(value)[:30].encode("unicode_escape").decode()
 
 
+@pytest.mark.some(24)
 @pytest.mark.parametrize(
     ("harness", "text"),
     [(harness, text) for harness in HARNESSES for text in harness.SEEDS if text not in conditions.FOUND],
@@ -47,6 +48,7 @@ def test_many_seeds_are_accepted(harness):
     assert sum(harness.check(text) for text in harness.SEEDS[:20]) >= 5
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("text", conditions.SEEDS[:20])
 def test_conditions_pass_through_events(text):
     assert conditions.check_events(text)
@@ -270,6 +272,7 @@ def test_a_process_that_dies_is_a_finding(tmp_path, monkeypatch, capsys):
     assert [file.read_text() for file in tmp_path.glob("found/*.txt")] == ["a segmentation fault"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_runner_runs_a_property_and_reports_it(tmp_path):
     report = tmp_path / "report.json"

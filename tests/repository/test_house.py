@@ -147,6 +147,7 @@ def test_imports_against_the_layers_are_found_in_functions_too(house, tree):
     assert others == ["small.base -> small.cli", "small.web -> small.cli"]
 
 
+@pytest.mark.long
 def test_only_the_listed_imports_are_against_the_layers(house):
     package = house.Tree(ROOT / "src")
     listed, others = house.find_upward_imports(package, package.contract)
@@ -154,6 +155,7 @@ def test_only_the_listed_imports_are_against_the_layers(house):
     assert others == []
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_walk_is_the_same_each_time_and_hops_between_files(house):
     tree = house.Tree(ROOT / "src")

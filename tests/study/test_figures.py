@@ -39,6 +39,7 @@ def test_every_figure_vector_and_k_has_a_picture_and_rows(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
 
 
+@pytest.mark.long
 def test_a_picture_shows_all_goals_and_methods(folder):
     root = ElementTree.parse(folder / "methods-_b_Beta_-k10.svg").getroot()  # noqa: S314  # our own file
     texts = ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
@@ -48,6 +49,7 @@ def test_a_picture_shows_all_goals_and_methods(folder):
     assert texts.count("epsilon") == texts.count("probability") == 3
 
 
+@pytest.mark.long
 def test_without_pictures_the_rows_are_written_all_the_same(folder, tmp_path):
     paths = write_figures(study(), tmp_path, draw=False)
     assert {path.suffix for path in paths} == {".csv"}

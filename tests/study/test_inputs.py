@@ -130,6 +130,7 @@ def test_a_sampler_stands_beside_what_is_computed_with_its_intervals(few, tmp_pa
         assert abs(point.probability - recall) < 2 * point.error
 
 
+@pytest.mark.long
 def test_a_sampler_is_drawn_anew_each_time(few, tmp_path, monkeypatch):
     """Another function may have the same title."""
     monkeypatch.setattr(tasks, "_DRAWN", Precision(width=Fraction(2, 5)))

@@ -70,7 +70,7 @@ def test_a_page_of_nothing_is_a_page(tmp_path):
     assert "<section" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.corners
+@pytest.mark.long
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [390, 1400])
 def test_the_page_opens_without_complaint_request_or_overflow(chromium, written, width, dark):
@@ -92,6 +92,7 @@ def test_the_first_chart_is_on_the_first_screen_of_a_phone(chromium, written):
     assert top + chromium.ask(f"{SHOWN}[0].getBoundingClientRect().height") / 2 <= 844
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [390, 1400])
 def test_words_in_a_picture_are_inside_and_do_not_overlap(chromium, written, tmp_path, width):
     for number, picture in enumerate(pictures_of(study())):

@@ -49,6 +49,7 @@ def test_the_budgets_are_what_the_page_says(name, k):
         assert float(needed / canonical) == pytest.approx(ratio, rel=0.006), mechanism
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_joint_curve_of_netflix_has_no_gap():
     """It rises in a few steep steps, and a chart joins no two points that are too far apart."""

@@ -63,6 +63,7 @@ def test_the_curve_of_each_goal_is_drawn(scores, done):
     assert bars[0][1][-1] == "█"
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("goal", "meaning"),
     [
@@ -129,6 +130,7 @@ def test_without_matplotlib_the_plan_is_told_and_a_page_is_refused_at_once(
     assert not out.exists()
 
 
+@pytest.mark.long
 def test_a_page_says_what_an_epsilon_that_was_given_reaches(scores, done, tmp_path):
     out = tmp_path / "plan.html"
     done("plan", scores, "-k", "3", "--epsilon", "0.05", "--out", str(out))
@@ -191,6 +193,7 @@ def test_another_k_is_told_where_the_gap_is():
     assert "the gap is at" not in even.recommendation
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("goal", ["top", "recall"])
 def test_a_plan_is_within_three_percent_of_the_best_in_64ths(goal):
     """What costs 3% less is not enough with any mechanism, by utility alone."""
@@ -269,7 +272,7 @@ def test_what_takes_minutes_is_left_out_where_it_cannot_win():
     assert read(float(found.epsilon)).values["recall"] < 0.88
 
 
-@pytest.mark.some(1)
+@pytest.mark.long
 @pytest.mark.parametrize(("goal", "probability"), [("top", "0.95"), ("recall", "0.7")])
 def test_a_plan_tells_the_shortfall_to_expect(goal, probability):
     scores = [int(900 / rank**0.7) for rank in range(1, 41)]

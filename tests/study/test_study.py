@@ -76,6 +76,7 @@ def test_the_other_figures_have_points(monkeypatch):
     assert Task("times", SMALL, 5, "canonical", discreet.Canonical()).compute().times[0].seconds > 0
 
 
+@pytest.mark.long
 def test_what_was_done_is_not_done_again(tmp_path, monkeypatch):
     tasks = pieces()
     files = study(tasks[:3], tmp_path)
@@ -124,6 +125,7 @@ def test_the_page_and_the_tables_have_what_was_found(tmp_path):
     assert len(rows) == 1 + 3 * len(METHODS)
 
 
+@pytest.mark.long
 def test_budgets_are_multiples_of_canonicals():
     results = gather_results([task.compute() for task in pieces() if "joint" not in task.method])
     base = {row.probability: row.epsilon for row in results.budgets if row.method == "canonical, gamma = 1/2"}
@@ -189,6 +191,7 @@ def test_the_command_complains_in_one_line(refused, tmp_path):
     )
 
 
+@pytest.mark.long
 def test_the_examples_in_the_help_run(done, tmp_path, monkeypatch):
     """With the quickest pieces of a study alone, which are done for real."""
     monkeypatch.chdir(tmp_path)

@@ -92,7 +92,7 @@ def test_many_items_are_found_where_most_scores_are_others():
 SCORES = np.array([4, 7, 7, 1, 4, 9, 7, 4, 0, 4, 2, 4])
 
 
-@pytest.mark.corners
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("head", "first", "last", "count", "ranks"),
     [
@@ -125,7 +125,7 @@ def test_a_selection_draws_every_subset_of_the_range_equally_often(tiny, kind, h
     assert len(subsets) == 1 or draws.fits(drawn, {y: float(p) for y, p in probabilities.items()})
 
 
-@pytest.mark.corners
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("head", "last", "count"),
     [(0, 11, 2), (0, 8, 3), (1, 11, 2), (1, 8, 2), (1, 8, 4), (1, 3, 1), (4, 10, 3), (1, 11, 9), (4, 3, 0)],
@@ -166,7 +166,7 @@ def test_some_of_nearly_all_items_are_those_before_the_range_and_as_many_inside(
     assert drawn.min() >= 1000
 
 
-@pytest.mark.corners
+@pytest.mark.some(1)
 @pytest.mark.parametrize("mechanism", [discreet.Canonical(), discreet.Canonical(gamma=1), discreet.OneShot("gumbel")])
 @pytest.mark.parametrize("scores", [np.array([3, 9, 2, 2, 9, 0]), np.array([2.5, 0.25, 2.0, 2.0, 9.5, 0.0])], ids=str)
 def test_large_arrays_release_by_the_definition(tiny, mechanism, scores):
@@ -239,6 +239,7 @@ def test_a_rank_that_is_asked_for_twice_costs_one_sort(monkeypatch):
     assert positions.PositionFinder(source.scores, source.tally()).find(np.array([1])).tolist() == [1]
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("kind", [np.int64, np.uint64])
 @pytest.mark.parametrize("below", [0, 1, 600, 5000, 2**40, 2**62 - 200])
 @pytest.mark.parametrize("epsilon", ["0.001", 1, 1000])
@@ -314,6 +315,7 @@ def test_what_is_not_finite_is_refused_at_every_length(bad, d):
         sorting._sort_column(scores, Fraction(1))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "mechanism", [discreet.Canonical(), discreet.Canonical(noise="laplace"), discreet.Core()], ids=repr
 )

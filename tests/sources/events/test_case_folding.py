@@ -75,6 +75,7 @@ SAME = [
 """Lists of texts that are one item each."""
 
 
+@pytest.mark.long
 def test_the_table_is_that_of_unicode(monkeypatch):
     monkeypatch.syspath_prepend(str(TOOLS))
     import case_folding
@@ -115,6 +116,7 @@ def fold_on(engine, texts, tmp_path, request, spelling="fold"):
     return [row["text"] for row in sorted(found, key=lambda row: row["n"])]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ["arrow", "csv", "ibis", "duckdb", "sqlite", *FOLDING_SERVERS])
 def test_every_engine_folds_every_character(engine, tmp_path, request):
     skipped = {0, *range(0xD800, 0xE000)}

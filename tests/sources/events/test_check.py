@@ -36,7 +36,7 @@ def check(table=EVENTS, **options):
     return discreet.check_events(discreet.events(table, **{**COLUMNS, **options}))
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_finds_the_same(engine, tmp_path, request):
     found = check(**on(engine, EVENTS, tmp_path, request), where="at IS NULL OR at <> 'never'")
@@ -56,7 +56,7 @@ def test_every_engine_finds_the_same(engine, tmp_path, request):
     assert not found.is_noise
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_finds_the_same_by_group(engine, tmp_path, request):
     options = {"by": "land", "groups": ["DE", "FR", "IT"], "each_user": "one"}
@@ -142,7 +142,7 @@ SPELLED = [*["Müller"] * 5, *["MÜLLER "] * 2, " müller", *["heat"] * 3, "Heat
 SPELLED += ["Straße", "Straße", "STRAẞE"]
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_spellings_of_items_that_are_to_be_found_are_told(engine, tmp_path, request):
     rows = pa.table({"who": range(len(SPELLED)), "film": SPELLED, "n": range(len(SPELLED))})
@@ -176,6 +176,7 @@ def dates_lost(table, **options):
     return [each for each in check(table, **options).lost if each.cause == "date"]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("texts", "formats"),
     [
@@ -224,6 +225,7 @@ def test_a_condition_may_name_a_column_in_another_case():
     assert [each.column for each in found.lost if each.cause == "date"] == ["at"]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("text", ["2026-01-31", "2026-01-31 12:00:00", "1.2.3.4", "hello"])
 def test_other_text_is_no_date_in_another_order(text):
     table = pa.table({"who": [1], "film": ["dune"], "at": [text]})
@@ -339,7 +341,7 @@ def test_what_is_no_source_of_events_is_refused(source):
         discreet.check_events(source)
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("seed", range(8))
 def test_the_counts_are_those_of_a_loop_over_the_rows(seed):
     rng = random.Random(seed)
@@ -369,7 +371,7 @@ def test_the_counts_are_those_of_a_loop_over_the_rows(seed):
 NUMBERS = pa.table({"who": range(7), "film": ["7.0", "07", "7", "+8", "8.5", "9", "x"]})
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_texts_that_are_the_same_whole_number_are_found(engine, tmp_path, request):
     """A gap makes floats of ids, and a program writes 7.0: beside a list of text nothing would match."""
@@ -381,6 +383,7 @@ def test_texts_that_are_the_same_whole_number_are_found(engine, tmp_path, reques
     assert (counted.rows_inside, counted.rows_alike, counted.alike) == (4, 0, [])
 
 
+@pytest.mark.long
 def test_the_expression_that_spells_events_and_lists_alike_is_told(tmp_path):
     rows = [("Soup", "by"), ("Soup ", "BY"), ("soup", "Be"), ("salad", "be"), ("pie", "x")]
     table = pa.table({"who": range(5), "my dish": [dish for dish, _ in rows], "land": [land for _, land in rows]})

@@ -19,6 +19,7 @@ from golden import statements
 EACH = pytest.mark.parametrize("engine", statements.ENGINES)
 
 
+@pytest.mark.corners
 @EACH
 @pytest.mark.parametrize("question", statements.QUESTIONS)
 def test_statements_are_those_that_were_reviewed(engine, question):
@@ -78,7 +79,7 @@ SHIMS = {
 """The functions of other engines that sqlglot does not translate, in the words of DuckDB."""
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(2)
 @pytest.mark.parametrize(("engine", "question"), [
     (engine, question)
     for engine in statements.ENGINES

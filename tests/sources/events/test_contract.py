@@ -163,7 +163,7 @@ def test_counts_are_those_of_the_definition(engine, kind, events_on):
         assert releases[0].order == releases[1].order
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_sums_are_those_of_the_definition(engine, events_on):
     rows, events, domain = generated(2, "string")
@@ -172,7 +172,7 @@ def test_sums_are_those_of_the_definition(engine, events_on):
     assert ranking(source) == expected(summed(rows, domain, *STEPS))
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_range_of_numbers_needs_no_list(engine, events_on):
     rows, events, _ = generated(3, "integer")
@@ -192,6 +192,7 @@ def test_rows_are_filtered_by_where(engine, events_on):
     assert ranking(source) == expected(scores)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ["arrow", "sqlite", *LONG_ON_SERVERS])
 def test_adding_a_user_moves_every_score_within_the_sensitivity(engine, events_on):
     """On each engine, with and without values."""
@@ -200,7 +201,7 @@ def test_adding_a_user_moves_every_score_within_the_sensitivity(engine, events_o
         assert any(moved(events_on, engine, case, **options))
 
 
-@pytest.mark.corners
+@pytest.mark.some(3)
 @pytest.mark.parametrize("most", [1, 3, 1000])
 @pytest.mark.parametrize("kind", ["string", "integer", "date", "boolean"])
 @pytest.mark.parametrize("engine", LOCAL)
@@ -222,7 +223,7 @@ def check_kept(events_on, engine, kind, most):
     assert (source.sensitivity, source.max_items_per_user) == (discreet.Sensitivity(0, 1), most)
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_sums_are_of_kept_items(engine, events_on):
     rows, events, domain = generated(8, "string")
@@ -233,7 +234,7 @@ def test_sums_are_of_kept_items(engine, events_on):
     assert source.grid == Fraction(1, 4)
 
 
-@pytest.mark.corners
+@pytest.mark.some(3)
 @pytest.mark.parametrize("options", [{}, SUMS], ids=["counts", "sums"])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_scores_with_a_bound_stand_beside_those_without(engine, options, events_on):
@@ -280,6 +281,7 @@ def test_items_of_a_range_are_kept_by_the_definition(engine, ends, events_on):
     assert found == {item: score for item, score in scores.items() if score}
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ["arrow", "sqlite", POSTGRES])
 @pytest.mark.parametrize(
     "options", [{}, {"value": "amount", "clip": (-1, 3), "resolution": "0.5"}], ids=["users", "sums"]
@@ -306,6 +308,7 @@ amounts = st.none() | st.floats(allow_nan=False, width=64) | st.sampled_from([0.
 event = st.fixed_dictionaries({"who": st.none() | texts, "what": st.none() | texts, "amount": amounts})
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ["arrow", "parquet", "sqlite", POSTGRES])
 @settings(max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(event, min_size=1, max_size=25), extra=st.lists(texts, min_size=1, max_size=5))
@@ -323,9 +326,10 @@ def test_generated_events_have_the_scores_of_the_definition(engine, tmp_path, re
     assert ranking(source) == expected(summed(rows, domain, low, high, unit))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.xdist_group("spark")
-@pytest.mark.parametrize("tables", [2, pytest.param(30, marks=pytest.mark.long)])
+@pytest.mark.parametrize("tables", [2, 30])
 def test_many_tables_in_one_query_on_spark(tables, tmp_path, request):
     """Several generated tables at once: a table's number goes in front of its items and its users."""
     packed, everything, scores = [], [], {}

@@ -44,7 +44,7 @@ def scores(table, domain=tuple(SCORES), **options):
     return {item: tally.exact(rank) for rank, item in enumerate(items)}
 
 
-@pytest.mark.corners
+@pytest.mark.some(5)
 @pytest.mark.parametrize("name", ["e.csv", "e.csv.gz"])
 @pytest.mark.parametrize(
     "dialect",
@@ -285,6 +285,7 @@ def test_public_lists_do_not_follow_the_format_of_the_events(tmp_path):
     assert found == {"süß": 2, "bär": 1}
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("text", "is_twice"), [("Käse", True), ("Rock\u2019n\u2019Roll", True), ("SÃO PAULO", False), ("a", False)]
 )

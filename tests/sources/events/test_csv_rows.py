@@ -146,6 +146,7 @@ ODD = {
 }
 
 
+@pytest.mark.some(20)
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 @pytest.mark.parametrize("odd", ODD)
 def test_an_odd_row_is_read_by_itself(tmp_path, odd, end):
@@ -221,7 +222,7 @@ def long_row(request, tmp_path_factory):
     return path
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ["csv", "csv.gz"])
 def test_a_long_quoted_field_is_no_rows(long_row, ending, tmp_path):

@@ -40,6 +40,7 @@ def compared_names(tree):
             yield from found & NAMES
 
 
+@pytest.mark.long
 def test_no_other_module_asks_for_the_name_of_an_engine():
     modules = {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES.rglob("*.py")}
     assert {path.name for path, tree in modules.items() if set(compared_names(tree))} == set()
@@ -392,6 +393,7 @@ def test_dates_of_datafusion_in_milliseconds_have_periods():
         assert source.tally().exact(0) == 1
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("kind", ["string", "large_string", "dictionary"])
 def test_broken_text_of_arrow_is_missing_on_datafusion(kind):
     """Arrow tables do not check their text, and one row of a user must not make a release fail."""
@@ -427,6 +429,7 @@ def test_broken_text_of_arrow_is_missing_on_datafusion(kind):
 BY = {"by": "g", "groups": [1, 2], "each_user": "one"}
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("options", [{}, {"max_items_per_user": 1}, BY, {**BY, "value": "n", "clip": (0, 1)}], ids=str)
 @pytest.mark.parametrize(("item", "domain"), [("n", [1, 2]), ("t", ["a", "b"]), ("d", DAYS), ("u", [1, 2])])
 def test_sqlite_joins_a_public_list_by_an_index(item, domain, options, tmp_path):

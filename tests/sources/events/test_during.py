@@ -30,7 +30,7 @@ def table_of(cells):
     return pa.table({"who": rows, "what": rows, "when": cells})
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_keeps_the_rows_of_the_period(engine, tmp_path, request):
     # SQLite has no timestamps but text, and the tests hand Spark none.
@@ -45,7 +45,7 @@ def test_every_engine_keeps_the_rows_of_the_period(engine, tmp_path, request):
         assert 0 < len(wanted) < len(CELLS)
 
 
-@pytest.mark.corners
+@pytest.mark.some(2)
 @pytest.mark.parametrize("unit", ["day", "week", "month", "quarter", "year"])
 @pytest.mark.parametrize("zone", [None, "Asia/Kolkata"])
 def test_text_is_read_as_by_groups(unit, zone):

@@ -110,7 +110,7 @@ def test_a_kill_leaves_rows_in_a_folder_of_the_user_alone(kind, spill, where, tm
     assert [file for file in files(where) if not file.name.endswith(".wal")] == beside
 
 
-@pytest.mark.some(1)
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["database", "file"])
 def test_nothing_is_left_of_a_process_that_ends(kind, spill, tmp_path):
     assert ends(spill(kind, "end"))
@@ -125,6 +125,7 @@ def test_the_folder_goes_with_the_source(spill, tmp_path):
     assert ends(process)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
 def test_a_command_that_is_told_to_end_removes_the_folder(spill, tmp_path):
     process = spill("file", "command")
@@ -148,6 +149,7 @@ os.waitpid(child, 0)
 """
 
 
+@pytest.mark.long
 def test_a_forked_process_leaves_the_folder_to_its_parent(tmp_path):
     command = [sys.executable, "-W", "ignore", "-c", FORKED]
     subprocess.run(command, env={**os.environ, "TMPDIR": str(tmp_path)}, check=True, timeout=60)

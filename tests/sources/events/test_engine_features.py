@@ -27,7 +27,7 @@ def find_first(engine, feature, folder, request):
     return (release[True] if "by" in options else release).items[0]
 
 
-@pytest.mark.some(24)
+@pytest.mark.some(12)
 @pytest.mark.parametrize(("engine", "feature"), CASES)
 def test_an_engine_has_a_feature_or_refuses_it(engine, feature, tmp_path, request):
     if feature not in engine.refused:

@@ -79,7 +79,7 @@ def table_of(texts, column="at"):
     return pa.table({"who": range(len(texts)), "what": ["a"] * len(texts), column: pa.array(texts, pa.string())})
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("form", ["%d.%m.%Y", "%d.%m.%y", "%Y%m%d", "%m/%d/%Y %H:%M:%S", "%d.%m.%Y %H:%M"])
 def test_every_engine_reads_the_same_dates(engine, form, tmp_path, request):
@@ -104,7 +104,7 @@ SUMMING_NO_TEXT = {"postgres", "mariadb", "datafusion"}
 SUMMING_TEXT = [each for each in ENGINES if not SUMMING_NO_TEXT & {*getattr(each, "values", (each,))}]
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", SUMMING_TEXT)
 def test_every_engine_reads_the_same_numbers(engine, tmp_path, request):
     events = table_of(NUMBERS, "paid")
@@ -127,7 +127,7 @@ def test_other_engines_sum_no_text(engine, tmp_path, request):
         discreet.events(**arguments, user="who", item="what", domain=["a"], value="paid", clip=(0, 1), decimal=",")
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_keeps_the_same_period_and_items(engine, tmp_path, request):
     arguments = on(engine, table_of([text for text in ODD if text]), tmp_path, request)
@@ -144,6 +144,7 @@ def test_every_engine_keeps_the_same_period_and_items(engine, tmp_path, request)
     assert {item: tally.exact(rank) for rank, item in enumerate(items)} == {date(2026, 11, 3): 2, date(2024, 2, 29): 1}
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("engine", ["csv", "pandas", "untyped sqlite"])
 def test_a_condition_reads_the_formats_too(engine, tmp_path):
     days, paid = ["3.11.2026", "30.10.2026", "2026-11-04", None], ["1.234,5", "2,5", "2.5", "9"]
@@ -218,6 +219,7 @@ CELL = st.one_of(
 OPTIONS = {"by": None, "groups": ["2026-10", "2026-11"], "value": "paid", "clip": (0, 5), "resolution": "0.5", **GERMAN}
 
 
+@pytest.mark.long
 @settings(max_examples=examples(30), deadline=None)
 @given(
     odd=st.lists(st.tuples(CELL, CELL), max_size=4),
@@ -354,6 +356,7 @@ def test_the_alternatives_of_a_format_are_those_that_were_written():
         assert ({int(month[-2:]): score for (month, _), score in found.items()} == right) == same
 
 
+@pytest.mark.long
 def test_the_query_of_a_format_with_a_time_stays_short_on_datafusion():
     """Nested concatenations would make it nine million characters, and a query of a minute."""
     pytest.importorskip("datafusion", reason="DataFusion is not installed here")

@@ -83,7 +83,7 @@ LISTS = {
 }
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_rows_have_the_ordinals_of_the_definition(engine, tmp_path, request):
     opened = opened_on(engine, tmp_path, request)
@@ -111,6 +111,7 @@ def events():
     opened.close()
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("ending", ["csv", "tsv", "parquet", "jsonl"])
 def test_groups_of_a_file_keep_the_order_of_its_rows(ending, events, tmp_path):
     frame = pd.DataFrame({"country": ["XX", "FR", "DE"], "shop": [1, 2, 1], "name": ["x", "f", "d"]})
@@ -136,6 +137,7 @@ def test_many_groups_of_a_file_keep_the_order_of_its_rows(events, tmp_path):
         assert open_group_keys("shop", locate(str(tmp_path / name)), events).keys == tuple(listed)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     "groups",
     [
@@ -186,7 +188,7 @@ TIMES = (
 )
 
 
-@pytest.mark.some(11)
+@pytest.mark.some(5)
 @pytest.mark.parametrize(
     ("by", "groups", "message"),
     [
@@ -312,6 +314,7 @@ CELLS = st.one_of(
 )  # fmt: skip
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("groups", [["7", "1"], [7, 1], [date(2026, 1, 1), date(2026, 1, 2)], [True, False]], ids=str)
 @pytest.mark.parametrize("base", [[7, 1, 2], ["7", "a"], [7.0, 1.5], [date(2026, 1, 1)], [True, False]], ids=str)
 @settings(max_examples=examples(5))

@@ -171,7 +171,7 @@ def assert_columns(opened, cells, zone, columns=("naive", "zoned", "day", "text"
         assert_days(opened, column, [cell and cell.date() for cell in cells] if column == "day" else cells, zone)
 
 
-@pytest.mark.corners
+@pytest.mark.some(2)
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize("form", ["arrow", "pandas", "objects", "parquet", "csv", "json"])
 def test_moments_of_files_and_frames_are_in_their_days(form, zone, tmp_path):
@@ -199,7 +199,7 @@ def test_moments_of_files_and_frames_are_in_their_days(form, zone, tmp_path):
     opened.close()
 
 
-@pytest.mark.corners
+@pytest.mark.some(2)
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize("form", ["arrow", "pandas", "objects", "parquet"])
 def test_text_is_a_moment_or_nothing(form, zone, tmp_path):
@@ -231,6 +231,7 @@ def test_every_unit_is_that_of_the_calendar(unit, zone):
     opened.close()
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 def test_no_timestamp_is_too_far_for_a_period(unit):
     """One user's timestamp, the farthest that its column can hold, moves nobody and makes nothing fail."""
@@ -270,7 +271,7 @@ def sqlite_url(path, columns, rows):
     return f"sqlite://{path}"
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("zone", ZONES)
 def test_moments_of_sqlite_are_in_their_days(zone, tmp_path):
     cells = moments(far=zone is None)
@@ -395,6 +396,7 @@ def release_base(base):
     return release_frame(base)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("base", BASES)
 @settings(max_examples=examples(8))
 @given(cell=CELLS)

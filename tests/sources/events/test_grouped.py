@@ -115,7 +115,7 @@ CASES = [
 ]
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_scores_and_items_are_those_of_the_definition(engine, grouped_on):
     # A query on Spark takes seconds.
@@ -126,6 +126,7 @@ def test_scores_and_items_are_those_of_the_definition(engine, grouped_on):
         assert not source._lookups
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("each_user", ["one", "many"])
 def test_ties_are_decided_by_the_list_and_not_by_the_order_of_rows(each_user, grouped_on):
     """Every user has two rows in each of three groups: the first in the list gets all, or one for each user."""
@@ -162,6 +163,7 @@ def test_people_in_the_same_groups_count_in_different_ones(engine, grouped_on):
     assert [score for ((score, _),) in found] == [chosen[place] for place in range(12)]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "kind", [pa.string(), pa.uint64(), pa.float64(), pa.decimal128(25, 2), pa.decimal128(38, 0)], ids=str
 )
@@ -173,6 +175,7 @@ def test_a_user_chooses_alike_in_every_type(kind, grouped_on):
     assert [score for ((score, _),) in found] == [chosen[place] for place in range(5)]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("declared", ["TEXT", "INTEGER", "REAL", "BLOB", ""])
 def test_no_user_of_sqlite_makes_the_choice_fail(declared, tmp_path):
     """Cells of any type in a column of any, also text that is not UTF-8: each is a user in at most two groups."""
@@ -217,6 +220,7 @@ def test_rows_of_any_item_say_which_group_a_user_is_in(grouped_on):
     assert [score for ((score, _),) in found] == [2, 0, 0, 0, 0]
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("engine", ["arrow", "sqlite", POSTGRES])
 @pytest.mark.parametrize("ends", [(0, 2**63 - 1), (-(2**63), -1), (-20, 40)], ids=["highest", "lowest", "small"])
 def test_a_range_of_numbers_is_never_laid_out(engine, ends, grouped_on, monkeypatch):
@@ -254,6 +258,7 @@ def test_labels_are_shown_in_place_of_items(engine, grouped_on):
     assert sorted(source.members[0].every_item()) == sorted(titles.values())
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ["parquet", "csv", "pandas", "duckdb", "sqlite", *LONG_ON_SERVERS])
 def test_the_same_bits_choose_the_same_items_on_every_engine(engine, grouped_on):
     rows, events, domain = with_lands(32, "string")
@@ -286,6 +291,7 @@ questions = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ["arrow", "sqlite", POSTGRES])
 @settings(max_examples=examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(others=others, own=st.lists(row_of_a_user, min_size=1, max_size=12), options=questions, sums=st.booleans())
@@ -462,6 +468,7 @@ def test_the_snapshot_holds_touched_items_alone(grouped_on, monkeypatch):
     assert all(len(set(each.items)) == 3 and each.d == 10**6 for each in release.values())
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("engine", ["arrow", "sqlite"])
 def test_every_place_of_long_runs_is_found(engine, grouped_on, monkeypatch):
     """Runs that are too long to fetch are split, in all groups at once."""

@@ -36,7 +36,7 @@ def many(kind, seed, n=700):
     return list({rng.randrange(-(2**63), 2**63) if rng.random() < 0.5 else rng.randrange(-500, 500) for _ in range(n)})
 
 
-@pytest.mark.corners
+@pytest.mark.some(1)
 @pytest.mark.parametrize("engine", ["arrow", "sqlite"])
 @pytest.mark.parametrize("kind", ["string", "integer", "date"])
 def test_every_place_of_large_groups_is_found(engine, kind, tmp_path, request, narrow):
@@ -55,6 +55,7 @@ def test_every_place_of_large_groups_is_found(engine, kind, tmp_path, request, n
     source.close()
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(("lo", "hi"), [(0, 300), (-150, 150), (-(2**63), -1), (0, 2**63 - 1), (2**62, 2**62 + 500)])
 def test_numbers_that_nobody_touched_are_found_among_those_touched(lo, hi, narrow):
     rng = random.Random(3)

@@ -45,7 +45,7 @@ def frame(**columns):
     return pd.DataFrame({"who": list(range(len(next(iter(columns.values()))))), "what": 1} | columns)
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("cells", "odd", "where"),
     [
@@ -70,6 +70,7 @@ def test_a_cell_in_pandas_changes_no_condition_on_others(cells, odd, where):
     assert_neighbours(scores(old, [1, 2], where=where), scores(new, [1, 2], where=where))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "users",
     [SPANS, list(pd.period_range("2020-01", periods=N, freq="M")), list(pd.interval_range(0, N)), ZONED[:1], LONG],
@@ -112,7 +113,7 @@ NAIVE = pa.array([NOON.replace(tzinfo=None)] * N, pa.timestamp("ns"))
 EXTREMES = pa.array([2**63 - 1, -(2**63) + 1, 2**63 - 2], pa.timestamp("us"))
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("base", "extra", "question"),
     [
@@ -177,7 +178,7 @@ def test_a_column_in_other_capitals_is_the_same_one(tmp_path):
     assert scores(str(tmp_path / "*.csv"), [1, 2]) == {1: 1, 2: 0}
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("part", ["*", "?", "[01]", "%FF", "\n", "a=b", "\\"])
 def test_a_folder_with_any_name_changes_nothing_else(part, tmp_path):
     question = {"value": "amount", "clip": (0, 9)}
@@ -187,7 +188,7 @@ def test_a_folder_with_any_name_changes_nothing_else(part, tmp_path):
     assert scores(str(tmp_path / "*" / "*.parquet"), ["0", "1"], **question) == old == {"0": 2, "1": 2}
 
 
-@pytest.mark.corners
+@pytest.mark.some(2)
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
 @pytest.mark.parametrize("name", ["*", "?", "[m]"])
 def test_a_text_file_with_any_name_is_read_alone(ending, name, tmp_path):
@@ -217,7 +218,7 @@ COLUMNS = {
 }
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("dtype", COLUMNS)
 def test_a_spelled_cell_reads_as_the_cell_itself(dtype):
     """In every kind, for every type: whether files agree in a type must not matter."""

@@ -333,6 +333,7 @@ def check_neighbours(store, user, rows, domain, question, first):
     assert len(moved) <= question.get("max_items_per_user", len(old))
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("store", EACH_STORE)
 @settings(max_examples=examples(8), suppress_health_check=[HealthCheck.too_slow], deadline=None, derandomize=True)
 @given(
@@ -348,7 +349,7 @@ def test_a_user_with_any_rows_changes_nothing_else(store, user, rows, kind, ques
     check_neighbours(store, user, rows, DOMAINS[kind], question, first)
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("store", [on_pandas, on_several_parquet, on_sqlite_view], ids=lambda store: store.__name__)
 def test_a_domain_in_a_file_decides_the_kind_of_labels_by_itself(store, tmp_path):
     for name, items, kind in [("whole", ["1", "2", "3"], int), ("text", ["01", "2", "3"], str)]:
@@ -369,7 +370,7 @@ def test_users_keep_their_long_numbers_in_pandas():
         assert found == {(int, 1): 200, (int, 2): 0}
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("dtype", ["float64", "object", "category"])
 def test_floats_of_pandas_are_users_where_no_two_people_share_one(dtype):
     """Ids that a float has merged are nobody's, in whatever type of column: else one person moves a sum by 2."""
@@ -386,6 +387,7 @@ def test_floats_of_pandas_are_users_where_no_two_people_share_one(dtype):
     assert scores_of({"table": declared}, [1], {})[0] == {(int, 1): 4}
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("items", [[1, 2], [1, None], ["1", "x"], [1.5, 1]], ids=str)
 def test_items_beyond_2_to_the_53_need_a_declared_type_in_pandas(items):
     frame = pd.DataFrame({"who": [1, 2], "what": items})
@@ -411,7 +413,7 @@ def test_an_empty_table_without_types_has_no_scores(tmp_path):
 STRANGE = [{"what": cell, "stars": cell, "amount": cell, "day": cell} for cell in ODD]
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("kind", DOMAINS)
 @pytest.mark.parametrize("engine", LONG_ON_SERVERS)
 def test_a_user_with_all_odd_rows_changes_nothing_else_on_a_server(engine, kind, request):
@@ -453,6 +455,7 @@ The Spark that make test-connect asks is of version 4, which has collations.
 """
 
 
+@pytest.mark.some(2)
 @pytest.mark.hypothesis
 @pytest.mark.parametrize(
     ("engine", "collation"),

@@ -156,6 +156,7 @@ def pandas_frame(columns, dtype):
     return pd.DataFrame(found)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("dtype", ["inferred", "object", "category"])
 @settings(max_examples=examples(12))
 @given(data=st.data())
@@ -275,6 +276,7 @@ def keep_plain(store, columns, folder):
             return connection.create_table("e", pa.table([*map(list, zip(*texts, strict=True))], schema=schema))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("store", ["csv", "jsonl", "json", "sqlite", "polars", "duckdb"])
 @settings(max_examples=examples(8), deadline=None)
 @given(data=st.data())
@@ -301,7 +303,7 @@ UNUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("unused", UNUSED, ids=lambda array: str(array.type))
 def test_a_column_that_nobody_asked_for_is_never_looked_at(unused):
     """Neither its name nor its type matters, with broken text in another column or without."""
@@ -406,7 +408,7 @@ STORES = ["arrow", "polars", "float64", "object", "category", "Float64", "parque
           "sqlite", "sqlite real", *LONG_ON_SERVERS]  # fmt: skip
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("store", STORES)
 def test_a_float_is_a_user_where_no_two_whole_numbers_share_it(store, tmp_path, request):
     table = float_store(store, tmp_path, request)
@@ -432,7 +434,7 @@ def test_users_of_nanoseconds_are_told_apart_whatever_other_files_hold(tmp_path)
     assert scores(frame.assign(who=frame["who"].dt.tz_localize("UTC"))) == {1: N, 2: 0}
 
 
-@pytest.mark.corners
+@pytest.mark.some(2)
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("zone", [None, "UTC"])
 def test_users_at_the_ends_of_time_are_found_with_others(unit, zone, tmp_path):
@@ -460,6 +462,7 @@ def test_a_pandas_frame_inside_of_another_table_is_refused(wrap):
     assert scores(ibis.memtable(declared)) == {1: 2, 2: 0}
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("kind", ["arrow", "polars", "pandas", "folder"])
 def test_users_of_zoned_nanoseconds_are_not_merged(kind, tmp_path):
     """Two of them that share a microsecond are two users, or, in a folder, whose types are somebody's, none."""

@@ -102,6 +102,7 @@ def events_taken(table, seconds):
     return periods(task, seconds)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "csv", "parquet"])
 def test_neighbouring_events_take_one_period(kind, tmp_path):
     """Opening is counted in: a frame is converted then."""
@@ -185,7 +186,7 @@ def files(tmp_path_factory):
     return folder
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [".csv", ".json", ".npy", ".parquet", "-events.csv", "-events.parquet"])
 def test_neighbouring_files_take_one_period(files, kind):
@@ -206,6 +207,7 @@ def command_taken(folder, *args):
     return float(ran.stderr.split()[-1]) / PERIOD
 
 
+@pytest.mark.long
 def test_the_clock_starts_before_standard_input_is_read(tmp_path):
     """The rest of the scores comes late, as from a slow query; the end comes with the period all the same."""
     line = [sys.executable, "-c", f"import time\n{TIMED}", "select", "-"]

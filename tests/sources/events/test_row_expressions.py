@@ -229,6 +229,7 @@ CLICKHOUSE = pytest.param("clickhouse", marks=ON_CLICKHOUSE)
 ON_EACH = ["arrow", "pandas", "polars", "duckdb", "sqlite", CLICKHOUSE, *LONG_ON_SERVERS]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("engine", ON_EACH)
 def test_every_function_is_its_definition_on_every_engine(engine, tmp_path, request):
     check_cells(engine, [*((cell, "B") for cell in CELLS), *(("é", cell) for cell in CELLS)], tmp_path, request)
@@ -238,6 +239,7 @@ WHOLE = [0, 1, -1, 7, 2**53 - 1, 2**63 - 4, 2**63 - 1, -(2**63) + 3, -(2**63)]
 DAYS = [None, date(1, 1, 1), date(1970, 1, 1), date(1969, 12, 31), date(2024, 2, 29), date(9999, 12, 31)]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ON_EACH)
 def test_numbers_and_dates_are_their_definitions_on_every_engine(engine, tmp_path, request):
     rows = [(i, j, day) for i in WHOLE for j in (-(2**63), -1, 2**63 - 1) for day in DAYS[:: 1 + 4 * (j != -1)]]
@@ -271,6 +273,7 @@ ODD = [
 CELL = st.one_of(st.sampled_from(CELLS), st.tuples(TEXT, st.sampled_from(CELLS[1:])).map("".join), *ODD)
 
 
+@pytest.mark.some(1)
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("engine", ["arrow", "sqlite", *LONG_ON_SERVERS])
 def test_every_function_is_its_definition_on_any_cell(engine, tmp_path, request):
@@ -324,6 +327,7 @@ TREES = nest(st.recursive(st.sampled_from(["a", "b", ("fold({})", "a")]), nest, 
 WORDS = st.sampled_from([" Äpfel ", "ÄPFEL", "e\u0301É", "😀x", "ẞ", "İstanbul", "eBay \u212a", "plain", None])
 
 
+@pytest.mark.some(2)
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("engine", [*ON_EACH[:3], "parquet", "csv", *ON_EACH[3:6], POSTGRES, SPARK])
 def test_nested_functions_are_their_definitions_over_several_chunks(engine, tmp_path, request):
@@ -415,7 +419,7 @@ def score(source):
     return {key: {each.item: each.value for each in release[key].counts} for key in source.keys}
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_argument_takes_an_expression(engine, tmp_path, request):
     given = on(engine, EVENTS, tmp_path, request)
@@ -477,6 +481,7 @@ def test_the_name_of_a_column_is_that_column(tmp_path):
         assert score(source) == {"x": {"x": 2}}
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_no_column_of_several_files_changes_an_expression(tmp_path, ending):
     """One file may be one user's: brackets alone make an expression, as in JSON."""
@@ -691,6 +696,7 @@ WHO, WHAT = st.sampled_from(["u", "U", " u", "v", "V ", "w"]), st.sampled_from([
 OTHERS = st.lists(st.tuples(WHO, WHAT), max_size=12)
 
 
+@pytest.mark.some(2)
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("engine", ["arrow", "sqlite", *LONG_ON_SERVERS])
 def test_one_user_more_moves_a_score_by_one(engine, tmp_path, request):

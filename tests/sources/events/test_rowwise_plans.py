@@ -67,7 +67,7 @@ LAZY = {
 }
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("what", LAZY)
 def test_a_lazy_query_about_single_rows_is_taken(what, tmp_path):
     frame = pl.DataFrame(ROWS)

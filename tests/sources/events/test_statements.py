@@ -110,6 +110,7 @@ def ask_duckdb(events, question):
     return found, "\n".join(row[0] for row in rows)
 
 
+@pytest.mark.some(2)
 @kinds_and_ranges
 def test_duckdb(kind, domain, narrow):
     (items, first), (again, second) = (
@@ -120,6 +121,7 @@ def test_duckdb(kind, domain, narrow):
     assert "SEMI JOIN" in first
 
 
+@pytest.mark.some(2)
 @kinds_and_ranges
 def test_sqlite_traced_with_its_parameters(kind, domain, narrow, tmp_path):
     def said(scores):
@@ -249,6 +251,7 @@ def look_up_groups(table, kind, domain=None):
     return [*found, chosen]
 
 
+@pytest.mark.some(1)
 @kinds_and_ranges
 def test_duckdb_by_group(kind, domain, narrow):
     (items, first), (again, second) = (
@@ -303,6 +306,7 @@ def test_spark_shows_the_same_plans(spark, tmp_path):
     assert "BroadcastHashJoin LeftSemi" in first
 
 
+@pytest.mark.some(2)
 @kinds_and_ranges
 def test_an_engine_that_is_not_known_is_sent_nothing(kind, domain, narrow, monkeypatch):
     """Then all rows are fetched, and the wanted ones found here."""

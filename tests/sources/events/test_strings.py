@@ -70,7 +70,7 @@ def count_users(rows, items):
     return {item: len(users[item]) for item in items}
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_scores_and_items_are_those_of_a_plain_loop(engine, tmp_path, request):
     items = list_strings(ALPHABET, 1, 3)

@@ -194,6 +194,7 @@ def test_nothing_is_left_behind(tmp_path):
     backend.disconnect()
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ["duckdb", "sqlite", "datafusion", "polars"])
 def test_a_connection_of_the_caller_keeps_the_public_lists_of_one_source(engine, tmp_path):
     """ibis itself drops a table in memory only when the process ends."""
@@ -455,7 +456,7 @@ NUMBERS = {
 """Users as JSON spells them, and how many people they are; floats that are not whole, or beyond 2^53, are none."""
 
 
-@pytest.mark.corners
+@pytest.mark.some(5)
 @pytest.mark.parametrize("users", NUMBERS, ids=range(len(NUMBERS)))
 @pytest.mark.parametrize("name", ["e.json", "e.jsonl", "e.json.gz"])
 def test_a_number_is_one_user_however_json_spells_it(tmp_path, name, users):
@@ -525,6 +526,7 @@ def test_a_table_of_no_engine_is_complained_about_in_one_line():
     assert str(raised.value).startswith("the query failed on ibis at finding the engine of table")
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("engine", ["frame", "file", "sqlite"])
 def test_threads_that_share_a_source_take_turns(engine, tmp_path):
     """Four threads, five releases each: every one succeeds, with the items of its own snapshot."""
@@ -579,6 +581,7 @@ print(discreet.top_k(source, 1, 1).k)
 """
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("k", [1, 3])
 def test_a_forked_process_is_told_to_open_its_own(k):
     """A connection does not survive a fork: the child would wait for threads that it does not have."""
@@ -692,6 +695,7 @@ def test_lines_inside_a_quoted_field_are_no_rows_however_large_the_file(tmp_path
     assert scores_of(source) == (["a", "b", "c"], [0, 459_999, 460_000])
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("first", [True, False])
 @pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
 def test_a_collation_does_not_make_one_item_of_two(tmp_path, engine, first):
@@ -832,6 +836,7 @@ FILMS = {"what": ["dune", "heat", "alien"], "title": ["Dune (2021)", "Heat (1995
 WATCHED = pa.table({"who": ["ann", "bob", "eve"], "what": ["heat", "heat", "dune"]})
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(
     "domain",
     [
@@ -854,6 +859,7 @@ def test_a_list_may_be_an_index_or_declared_categories(domain):
     assert discreet.events(WATCHED, user="who", item="what", domain=["heat"], **split).keys == tuple(FILMS["what"])
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(
     "domain",
     [

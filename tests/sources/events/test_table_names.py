@@ -215,6 +215,7 @@ def test_an_enum_is_read_as_text(enums):
         counted(item="tags")
 
 
+@pytest.mark.long
 def test_a_database_that_is_locked_is_busy_and_no_wrong_address(tmp_path):
     with closing(sqlite3.connect(tmp_path / "events.db", isolation_level=None)) as other:
         other.execute("CREATE TABLE loans (who INTEGER, what TEXT)")

@@ -232,7 +232,7 @@ def ask_everything(**table):
     return answered
 
 
-@pytest.mark.some(8)
+@pytest.mark.some(3)
 @pytest.mark.parametrize("kind", DUCKDB)
 def test_no_value_of_duckdb_makes_a_release_fail(kind):
     refused = kind in ("UHUGEINT", "BIT", "INTERVAL", "INTEGER[]", "STRUCT(a INTEGER)")
@@ -259,7 +259,7 @@ def test_no_value_of_mariadb_makes_a_release_fail(kind, mariadb):
     assert (ask_everything(table=mariadb, name="odd") == 0) == refused
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("declared", ["", "INTEGER", "REAL", "TEXT", "BLOB", "DATE", "BOOLEAN", "NUMERIC"])
 def test_no_value_of_sqlite_makes_a_release_fail(declared, tmp_path):
     with sqlite3.connect(tmp_path / "odd.db") as connection:
@@ -270,7 +270,7 @@ def test_no_value_of_sqlite_makes_a_release_fail(declared, tmp_path):
     assert ask_everything(table=f"sqlite://{tmp_path / 'odd.db'}", name="odd") > 2
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("kind", DATAFUSION)
 def test_no_value_of_datafusion_makes_a_release_fail(kind):
     pytest.importorskip("datafusion", reason="DataFusion is not installed here")
@@ -322,7 +322,7 @@ STEPS = [
 ]  # fmt: skip
 
 
-@pytest.mark.some(10)
+@pytest.mark.some(4)
 @pytest.mark.xdist_group("postgres")
 @pytest.mark.parametrize(("engine", "kind", "given", "expected"), STEPS)
 def test_a_number_is_the_same_steps_on_every_engine(engine, kind, given, expected, request, monkeypatch):

@@ -107,7 +107,7 @@ def open_found(table, most=3, domain=None, **options):
     return discreet.events(**given, user="who", item="what", domain=found, **options)
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_finds_the_same(engine, tmp_path, request):
     rows, table = make_rows(1)
@@ -132,6 +132,7 @@ def fold(text):
     return "".join(c.lower() if "A" <= c <= "Z" else c for c in text)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("engine", ["arrow", "sqlite", *LONG_ON_SERVERS])
 @pytest.mark.parametrize(
     ("spelling", "unify"),
@@ -144,6 +145,7 @@ def test_spellings_are_one_item_everywhere(engine, spelling, unify, tmp_path, re
     assert find_everything(source) == define(rows, 2, unify=unify)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ["arrow", "duckdb", "sqlite", *LONG_ON_SERVERS])
 def test_groups_have_items_of_their_own(engine, tmp_path, request):
     rows, table = make_rows(4)
@@ -161,7 +163,7 @@ def test_groups_have_items_of_their_own(engine, tmp_path, request):
         assert find_everything(one, index) == define([row for row in inside if main.get(row["who"]) == land], 3)
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_same_bits_give_the_same_release(engine, tmp_path, request):
     _, table = make_rows(5, rows=600)
@@ -203,6 +205,7 @@ def check_sensitivity(without, added, own, most):
     assert all(added[item][1] - without[item][1] == (item in own) for item in without)
 
 
+@pytest.mark.some(2)
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("engine", ["arrow", "sqlite", *LONG_ON_SERVERS])
 def test_one_user_more_moves_so_many_items_by_one(engine, tmp_path, request):
@@ -224,6 +227,7 @@ def test_one_user_more_moves_so_many_items_by_one(engine, tmp_path, request):
     check()
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("engine", ["arrow", "sqlite"])
 def test_a_user_with_very_many_items_counts_for_few(engine, tmp_path, request):
     size = 10**6 if engine == "arrow" else 10**4
@@ -413,7 +417,7 @@ def weigh(most=3, **terms):
     return Discovered(Fraction(1, 10**6), most, method="gaussian", **terms)
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_adds_up_the_same_weights(engine, tmp_path, request):
     rows, table = make_rows(1)
@@ -422,6 +426,7 @@ def test_every_engine_adds_up_the_same_weights(engine, tmp_path, request):
         assert find_each(open_found(given, domain=weigh(most))) == define_weights(rows, most)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ["arrow", "duckdb", "sqlite", *LONG_ON_SERVERS])
 def test_the_weights_of_a_user_are_shared_by_all_groups(engine, tmp_path, request):
     rows, table = make_rows(4)
@@ -437,6 +442,7 @@ def test_the_weights_of_a_user_are_shared_by_all_groups(engine, tmp_path, reques
     assert one == define_weights([row for row in rows if main[row["who"]] == row["land"]], 3, LANDS)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ["arrow", "sqlite", *LONG_ON_SERVERS])
 def test_no_user_has_a_norm_above_one(engine, tmp_path, request):
     rng, rows = random.Random(3), []
@@ -481,7 +487,7 @@ def test_weights_where_all_hashes_collide(monkeypatch):
         assert found == {"a": (591, 2), "Z": (591, 2), "c": (591, 1)}
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_counts_users_and_their_first_items(engine, tmp_path, request):
     rows, table = make_rows(6, rows=90)

@@ -29,7 +29,7 @@ def sums(given, domain=tuple(SUMS)):
     return {item: tally.exact(rank) for rank, item in enumerate(items)}
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("engine", [*LOCAL, POSTGRES])
 def test_what_is_no_number_adds_nothing_and_infinity_the_bound(engine, tmp_path, request):
     amounts = pa.array(list(FLOATS.values()), pa.float64(), from_pandas=False)
@@ -37,6 +37,7 @@ def test_what_is_no_number_adds_nothing_and_infinity_the_bound(engine, tmp_path,
     assert sums(on(engine, events, tmp_path, request)) == SUMS
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "Float64", "double[pyarrow]", "object"])
 def test_every_float_of_pandas_too(dtype):
     values = [np.nan if value is None else value for value in FLOATS.values()]

@@ -799,6 +799,7 @@ def test_text_files_take_the_conditions_that_pandas_takes(where, tmp_path):
     assert answer_to(where, frame) == answer_to(where, str(path))
 
 
+@pytest.mark.long
 def test_a_limit_on_arithmetic_is_a_limit_on_its_text():
     cells = {"numbers": [1, 2, 3], "mixed": [1, 2, "?"], "text": ["1", "2", "3"], "gaps": [1.5, None, 2]}
     frames = [pd.DataFrame({"who": [1, 2, 3], "what": "x", "a": each, "b": 1}) for each in cells.values()]
@@ -988,6 +989,7 @@ def test_text_that_was_declared_is_compared_with_text_alone(where, instead):
     assert message.endswith(f"; s was declared as text, and can be compared with {instead}")
 
 
+@pytest.mark.long
 def test_the_deepest_condition_compiles_with_stack_to_spare(duckdb_table, sqlite_table):
     """What comes after must not run out of stack either: a quarter of it is left to the caller."""
     deep = [
