@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 import discreet
+from discreet.mechanisms.adaptive_discovery import HIDDEN_BEYOND, MOST_SHARED, SHARE_STEPS
 from discreet.mechanisms.partition_selection import PartitionSelection
 from discreet.mechanisms.weighted_discovery import WEIGHT_STEPS, weigh_items
 from discreet.release.discovery_request import find_items
@@ -159,6 +160,13 @@ class Events:
         weights = np.array([0, *map(weigh_items, range(1, int(sizes.max()) + 1))])[sizes]
         return np.bincount(item, minlength=cells), np.bincount(item, weights, minlength=cells).astype(np.int64)
 
+    def share(self, order: np.ndarray) -> np.ndarray:
+        """Return the sums of shares in steps: up to three items of each person, the first in `order`, share a vote."""
+        sort = np.lexsort((order, self.person))
+        chosen = sort[number_within(self.person[sort]) < MOST_SHARED]
+        steps = SHARE_STEPS // np.bincount(self.person[chosen])[self.person[chosen]]
+        return np.bincount(self.item[chosen], steps, minlength=ITEMS * self.groups).astype(np.int64)
+
 
 def number_within(groups: np.ndarray) -> np.ndarray:
     """Return 0, 1, 2 and so on within each run of equal groups."""
@@ -273,14 +281,14 @@ def make_opendp(scale: float, threshold: int) -> Any:
 class Table:
     """The input of all methods from one table: bounded counts, sums of weights, and all people of each item.
 
-    `firsts` are counts of one item of each person.
+    `shares` are sums of shares in steps, where up to three items of each person share one vote.
     """
 
     counts: np.ndarray
     weights: np.ndarray
     people: np.ndarray
     limit: int
-    firsts: np.ndarray
+    shares: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -302,11 +310,12 @@ class Snapshot:
 
     def count_hidden(self) -> int:
         """Return the number for the choice of a method."""
-        return max(0, int((self.table.counts - 3 * self.table.firsts).max()))
+        hidden = SHARE_STEPS * self.table.counts - (HIDDEN_BEYOND + 1) * self.table.shares
+        return max(0, -int(-hidden.max() // SHARE_STEPS))
 
-    def take_firsts(self) -> Snapshot:
-        """Return the snapshot in which one item of each person counts."""
-        return replace(self, totals=self.table.firsts)
+    def take_shares(self) -> Snapshot:
+        """Return the snapshot of the sums of shares."""
+        return replace(self, totals=self.table.shares)
 
 
 def release_opendp(table: Table, k: int, epsilon: float, rng: np.random.Generator) -> np.ndarray:
@@ -407,9 +416,9 @@ def measure_shares(name: str, people: int, seeds: Sequence[int] = SEEDS, draws: 
     for place, seed in enumerate(seeds):
         events, rng, bits = make_events(name, people, seed), np.random.default_rng([people, seed]), random.Random(seed)
         touched, order = events.count_people(), rng.random(len(events.person))
-        firsts, _ = events.bound(1, order)
+        shares = events.share(order)
         for limit in LIMITS:
-            table = Table(*events.bound(limit, order), touched, limit, firsts)
+            table = Table(*events.bound(limit, order), touched, limit, shares)
             for k, epsilon, method, _ in product(SIZES, BUDGETS, list_methods(), range(draws)):
                 if method in RELEASES:
                     released = RELEASES[method](table, k, float(epsilon), rng)
