@@ -307,8 +307,9 @@ def test_users_whose_hashes_collide_have_smaller_shares(monkeypatch):
     monkeypatch.setattr(UnlistedScoring, "_hash", lambda *_: ibis.literal(7))
     pairs = [(1, "abcd"), (2, "a"), (3, "bc")]
     rows = [(who, item) for who, items in pairs for item in items]
-    with open_logs(pa.table({"who": [who for who, _ in rows], "what": [what for _, what in rows]})).snapshot("") as each:
+    table = pa.table({"who": [who for who, _ in rows], "what": [what for _, what in rows]})
+    with open_logs(table).snapshot("") as snapshot:
         # No item of the first user has a share, and d counts for nobody else.
-        assert each.count_hidden() == 1
-        ((sums, items),) = each.take_shares().runs()
+        assert snapshot.count_hidden() == 1
+        ((sums, items),) = snapshot.take_shares().runs()
         assert dict(zip(sums.tolist(), items.tolist(), strict=True)) == {SHARE_STEPS: 1, SHARE_STEPS // 2: 2}

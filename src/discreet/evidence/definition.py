@@ -624,9 +624,9 @@ def value_tail(value: int, total: int, rate: Fraction) -> float:
 
 
 def least_shared_threshold(epsilon: Fraction, delta: Fraction, items: int, adjacency: str) -> int:
-    """Return the least threshold in sixths of a vote that one user, or in a swap each of two, reaches with at most delta.
+    """Return the least threshold in sixths of a vote that items of one user alone reach with at most delta.
 
-    The user is alone in 1, 2 or 3 items, at most `items`, with equal shares of a vote.
+    They are 1, 2 or 3, at most `items`, with equal shares of a vote. In a swap each of two users has half of delta.
     """
     sides = 2 if adjacency == "swap" else 1
 

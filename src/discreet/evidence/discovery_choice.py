@@ -45,7 +45,7 @@ from discreet.release.request import Randomness
 from discreet.sources.discovered import AUTO, GAUSSIAN, FoundItems
 
 TERMS = (2, Fraction(2), Fraction(1, 10**3)), (4, Fraction(1, 2), Fraction(1, 10**6))
-"""The items of a user that count, and the epsilon and delta of a release. Only with four or more an item hides users."""
+"""The items of a user that count, and the epsilon and delta of a release. With fewer than four no item hides users."""
 
 _PART = Fraction(1, 25)
 """The part of epsilon for the choice, by definition."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -100,14 +100,13 @@ class SharedItems:
         It is the least T at which t items of one user alone are kept with at most the user's part of delta, for t = 1
         to `most_items`. None of the bounds on T is a whole number, by the theorem of Lindemann and Weierstrass.
         """
-        delta = ball(self.delta / self._sides)
 
         def alone(t: int) -> arb:
             # P(Z >= T - 1/2 - S / t) = exp(-rate (T - 1/2 - S / t)) / 2 is at most q = 1 - (1 - delta)^(1/t).
-            q = -((-delta).log1p() / t).expm1()
+            q = -((-ball(self.delta / self._sides)).log1p() / t).expm1()
             return ball(Fraction(1, 2) + Fraction(SHARE_STEPS, t)) - (2 * q).log() / ball(self.step_rate)
 
-        return max(find_ceiling(lambda t=t: alone(t)) for t in range(1, self.most_items + 1))
+        return max(find_ceiling(partial(alone, t)) for t in range(1, self.most_items + 1))
 
     @cached_property
     def threshold(self) -> int:
