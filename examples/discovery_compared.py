@@ -128,7 +128,7 @@ OTHERS = {
 """The laws on which it was checked."""
 
 HIT = {"one hit": Law(draw_one_or_many, zipf(0.8, 60)[:300], has_hit=True)}
-"""A law of which the choice is to beware: one person in five has 30 of 300 items, and the others the most popular one."""
+"""A law that misleads the choice: one person in five has 30 of 300 items, and the others have the most popular one."""
 
 LAWS = FITTED | OTHERS | HIT
 COMPARED = [name for name, law in LAWS.items() if law.groups == 1]
