@@ -151,7 +151,7 @@ class ChoiceTables(WeightedTables):
         right = definition.count_shares(rows, KEY, self.items)
         ((weights),) = definition.count_people(((who, 0, item) for who, item in rows), self.items, KEY, 1, False, True)
         defined = {
-            item: {"item": item, "score": weight, "total": n, "shared": 6 * right[item][0], "users": right[item][1]}
+            item: {"item": item, "score": weight, "total": n, "shared": 6 * right[item][0], "counted": right[item][1]}
             for item, (weight, n) in weights.items()
             if weight
         }
@@ -170,7 +170,7 @@ class ChoiceTables(WeightedTables):
             own = [row for item, row in sorted(read.items()) if item.startswith(f"{i}-{j}/")]
             short = [(row["item"].partition("/")[2], row) for row in own]
             touched = tuple((name, row["score"], row["total"]) for name, row in short)
-            shares = {name: (row["shared"], row["users"]) for name, row in short}
+            shares = {name: (row["shared"], row["counted"]) for name, row in short}
             made.append(ChoiceTable(touched, shares))
         return made, failures
 

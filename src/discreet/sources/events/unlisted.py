@@ -132,20 +132,21 @@ class UnlistedScoring(RowReading):
                     # The state of a count takes half the memory of that of a sum.
                     shares = {
                         "shared": has_share.ifelse(share, 0).cast("int32").sum().cast("int64"),
-                        "users": ranked.counts.ifelse(1, ibis.null("int8")).count(),
+                        "counted": ranked.counts.ifelse(1, ibis.null("int8")).count(),
                     }
             added = weigh_on_engine(ranked.own)
-        score = ranked.counts.ifelse(added, 0).cast("int32").sum().cast("int64")
+        users = ranked.counts.ifelse(added, 0).cast("int32").sum().cast("int64")
         total = self.sum_users(ranked).cast("int64")
-        scored = ranked.group_by(*within, "item").agg(score=score, total=total, **shares)
+        scored = ranked.group_by(*within, "item").agg(users=users, total=total, **shares)
         counting = self._drop_uncounted(scored)
         item = counting.item
         text = item if self.kind != "string" or self.dialect.bytes_text is None else self.dialect.bytes_text(item)
-        return counting.select(*within, text.name("item"), "score", "total", *shares)
+        shown = {name: counting[name] for name in shares}
+        return counting.select(*within, item=text, score=counting.users, total=counting.total, **shown)
 
     def _drop_uncounted(self, scored: Any) -> Any:
         """Drop the items that count for nobody: they may exist because of a user beyond the contribution bound."""
-        return scored if self.with_uncounted else scored.filter(scored.score > 0)
+        return scored if self.with_uncounted else scored.filter(scored.users > 0)
 
     def _hash(self, by_user: Any, table: Any, key: str) -> Any:
         """Return the hash that decides which items of a user count, in an order that is the same on every engine."""
@@ -212,7 +213,7 @@ class UnlistedTableSnapshot:
     scores: Any
 
     def count_hidden(self) -> int:
-        hidden = SHARE_STEPS * self.scores.users - (HIDDEN_BEYOND + 1) * self.scores.shared
+        hidden = SHARE_STEPS * self.scores.counted - (HIDDEN_BEYOND + 1) * self.scores.shared
         counted = self.scores.agg(hidden=hidden.max())
         (row,) = ask(self.engine, "counting the users", lambda: counted.to_pyarrow().to_pylist())
         # Of no rows it is NULL. Part of a user counts as one.
