@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 import discreet
+from discreet.mechanisms.adaptive_discovery import HIDDEN_BEYOND, MOST_SHARED, SHARE_STEPS
 from discreet.mechanisms.partition_selection import PartitionSelection
 from discreet.mechanisms.weighted_discovery import WEIGHT_STEPS, weigh_items
 from discreet.release.discovery_request import find_items
@@ -127,7 +128,7 @@ OTHERS = {
 """The laws on which it was checked."""
 
 HIT = {"one hit": Law(draw_one_or_many, zipf(0.8, 60)[:300], has_hit=True)}
-"""A law whose first items mislead: one person in five has 30 of 300 items, and the others have the most popular one."""
+"""A law that misleads the choice: one person in five has 30 of 300 items, and the others have the most popular one."""
 
 LAWS = FITTED | OTHERS | HIT
 COMPARED = [name for name, law in LAWS.items() if law.groups == 1]
@@ -158,6 +159,13 @@ class Events:
         sizes, cells = np.bincount(person)[person], ITEMS * self.groups
         weights = np.array([0, *map(weigh_items, range(1, int(sizes.max()) + 1))])[sizes]
         return np.bincount(item, minlength=cells), np.bincount(item, weights, minlength=cells).astype(np.int64)
+
+    def count_votes(self, order: np.ndarray) -> np.ndarray:
+        """Return the votes of each item in steps: up to three items of each person, the first in `order`, share one."""
+        sort = np.lexsort((order, self.person))
+        chosen = sort[number_within(self.person[sort]) < MOST_SHARED]
+        steps = SHARE_STEPS // np.bincount(self.person[chosen])[self.person[chosen]]
+        return np.bincount(self.item[chosen], steps, minlength=ITEMS * self.groups).astype(np.int64)
 
 
 def number_within(groups: np.ndarray) -> np.ndarray:
@@ -273,14 +281,14 @@ def make_opendp(scale: float, threshold: int) -> Any:
 class Table:
     """The input of all methods from one table: bounded counts, sums of weights, and all people of each item.
 
-    `firsts` are counts of one item of each person.
+    `votes` are sums of votes in steps, where up to three items of each person share one.
     """
 
     counts: np.ndarray
     weights: np.ndarray
     people: np.ndarray
     limit: int
-    firsts: np.ndarray
+    votes: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -302,11 +310,12 @@ class Snapshot:
 
     def count_hidden(self) -> int:
         """Return the number for the choice of a method."""
-        return max(0, int((self.table.counts - 3 * self.table.firsts).max()))
+        hidden = SHARE_STEPS * self.table.counts - (HIDDEN_BEYOND + 1) * self.table.votes
+        return max(0, -int(-hidden.max() // SHARE_STEPS))
 
-    def take_firsts(self) -> Snapshot:
-        """Return the snapshot in which one item of each person counts."""
-        return replace(self, totals=self.table.firsts)
+    def take_shares(self) -> Snapshot:
+        """Return the snapshot of the sums of votes."""
+        return replace(self, totals=self.table.votes)
 
 
 def release_opendp(table: Table, k: int, epsilon: float, rng: np.random.Generator) -> np.ndarray:
@@ -407,9 +416,9 @@ def measure_shares(name: str, people: int, seeds: Sequence[int] = SEEDS, draws: 
     for place, seed in enumerate(seeds):
         events, rng, bits = make_events(name, people, seed), np.random.default_rng([people, seed]), random.Random(seed)
         touched, order = events.count_people(), rng.random(len(events.person))
-        firsts, _ = events.bound(1, order)
+        votes = events.count_votes(order)
         for limit in LIMITS:
-            table = Table(*events.bound(limit, order), touched, limit, firsts)
+            table = Table(*events.bound(limit, order), touched, limit, votes)
             for k, epsilon, method, _ in product(SIZES, BUDGETS, list_methods(), range(draws)):
                 if method in RELEASES:
                     released = RELEASES[method](table, k, float(epsilon), rng)

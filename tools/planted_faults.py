@@ -26,7 +26,7 @@ from discreet.exact.discrete import upper_tail
 from discreet.exact.entropy import Entropy
 from discreet.exact.nested import Enclosure, log_slack
 from discreet.mechanisms import canonical, canonical_nested, core, weighted_discovery
-from discreet.mechanisms.adaptive_discovery import AdaptiveDiscovery, SingleItems
+from discreet.mechanisms.adaptive_discovery import SHARE_STEPS, AdaptiveDiscovery, SharedItems
 from discreet.mechanisms.canonical import Class
 from discreet.mechanisms.discovery import Discovery
 from discreet.mechanisms.registry import MECHANISMS
@@ -370,27 +370,39 @@ def choice_for_one_user() -> AbstractContextManager[None]:
 
 
 def choice_for_free() -> AbstractContextManager[None]:
-    """Give users of one item all of epsilon, as if the choice had cost nothing."""
+    """Give shares all of epsilon, as if the choice had cost nothing."""
     return replace_attribute(
         AdaptiveDiscovery,
         "alternative",
-        lambda right: property(lambda self: SingleItems(self.budget, self.delta, self.adjacency)),
+        lambda right: property(lambda self: replace(right.func(self), epsilon=self.budget)),
     )
 
 
-def single_threshold_one_less() -> AbstractContextManager[None]:
-    """Lower the threshold of users of one item by one."""
-    return replace_attribute(SingleItems, "threshold", lambda right: property(lambda self: right.func(self) - 1))
+def shared_threshold_one_less() -> AbstractContextManager[None]:
+    """Lower the threshold of sums of shares by one step."""
+    return replace_attribute(SharedItems, "cutoff", lambda right: property(lambda self: right.func(self) - 1))
 
 
-def all_items_are_first() -> AbstractContextManager[None]:
-    """Count all items of a user where one is to count, after the choice for users of one item."""
+def shared_threshold_for_one_item() -> AbstractContextManager[None]:
+    """Compute the threshold of sums of shares for users of one item alone."""
+    return replace_attribute(
+        SharedItems, "cutoff", lambda right: property(lambda self: right.func(replace(self, most_items=1)))
+    )
+
+
+def each_share_is_a_vote() -> AbstractContextManager[None]:
+    """Let up to three items of a user have a whole vote each."""
+    return replace_attribute(unlisted, "share_on_engine", lambda right: lambda own: right(own * 0 + 1))
+
+
+def all_items_have_a_vote() -> AbstractContextManager[None]:
+    """Let all items of a user have a vote where up to three are to share one, after the choice."""
 
     def take_all(self: UnlistedTableSnapshot) -> UnlistedTableSnapshot:
-        scores = self.scores.select("item", "total", score=self.scores.total)
+        scores = self.scores.select("item", "total", score=self.scores.total * SHARE_STEPS)
         return replace(self, lookup=self.lookup.count_by(scores), scores=scores)
 
-    return replace_attribute(UnlistedTableSnapshot, "take_firsts", lambda right: take_all)
+    return replace_attribute(UnlistedTableSnapshot, "take_shares", lambda right: take_all)
 
 
 def swap_counted_as_added() -> AbstractContextManager[None]:

@@ -265,8 +265,10 @@ def cases() -> list[Case]:
         Case("weights: sigma 5% low", faults.sigma_five_percent_low, found=weighted),
         Case("choice: as if a user moved it by 1", faults.choice_for_one_user, found=choices),
         Case("choice: for free", faults.choice_for_free, found=choices),
-        Case("choice: threshold one less", faults.single_threshold_one_less, found=choices),
-        Case("choice: all items are first", faults.all_items_are_first, found=choices),
+        Case("choice: threshold one less", faults.shared_threshold_one_less, found=choices),
+        Case("choice: threshold for one item", faults.shared_threshold_for_one_item, found=choices),
+        Case("choice: a vote for each share", faults.each_share_is_a_vote, found=choices),
+        Case("choice: a vote for each item", faults.all_items_have_a_vote, found=choices),
     ]
 
 

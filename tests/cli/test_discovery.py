@@ -44,7 +44,7 @@ def test_json_reads_back(done):
 def test_a_plan_has_the_choice_of_its_release(done):
     asked = ("plan", "--discover", "--delta", "1e-8", "-k", "20", "--epsilon", "1", "--json")
     data = json.loads(done(*asked))
-    assert (data["method"], data["choice"]["threshold"]) == ("auto", 20)
+    assert (data["method"], data["choice"]["threshold"]) == ("auto", "121/6")
     for more in (("--max-groups-per-user", "2"), ("--each-user", "one")):
         planned = json.loads(done(*asked, *more))
         assert planned["method"] == "gaussian"

@@ -68,7 +68,7 @@ def test_the_tables_are_those_of_the_script_and_agree(compared, page, figures, s
     _, rows = read_table(figures, "| law | OpenDP")
     errors = {law: list(map(float, row)) for law, *row in rows}
     assert set(errors) == {*compared.COMPARED, "largest of all cells"}
-    assert max(errors["largest of all cells"]) < 8.5
+    assert max(errors["largest of all cells"]) < 10.5
     assert f"\n\n{compared.format_usual(stated)}\n\n" in page
     assert f"\n\n{compared.format_behind(stated)}\n\n" in page
 
@@ -77,23 +77,23 @@ def test_what_the_page_says_of_who_wins_is_in_its_tables(compared, page, stated)
     usual = {law: stated[law, 20_000, 50, "1"] for law in compared.COMPARED}
     ours = {law: row[compared.OURS] for law, row in usual.items()}
     best = {law: max(row[name] for name in compared.RELEASES) for law, row in usual.items()}
-    assert [law for law in usual if ours[law] > best[law]] == ["searches", "steep", "lognormal", "tastes"]
-    assert [law for law in usual if ours[law] == best[law]] == ["one item", "flat"]
+    assert [law for law in usual if ours[law] > best[law]] == [
+        "searches", "one item", "steep", "lognormal", "tastes",
+    ]  # fmt: skip
+    assert [law for law in usual if ours[law] == best[law]] == ["few items", "flat"]
     for law, row in usual.items():
-        # The page names the one law where it is not so.
-        assert ours[law] >= 95 or max(row.values()) < 95 or law == "few items", law
+        assert ours[law] >= 95 or max(row.values()) < 95, law
     assert (usual["one item"][compared.GAUSSIAN], ours["one item"]) == (71, 99)
     hit = usual["one hit"]
-    assert [hit[name] for name in ("weighted", "PipelineDP", compared.OURS, compared.GAUSSIAN)] == [94, 94, 60, 74]
+    assert [hit[name] for name in ("weighted", "PipelineDP", compared.OURS, compared.GAUSSIAN)] == [94, 94, 64, 74]
     hit = stated["one hit", 20_000, 50, "3"]
-    assert [hit[name] for name in ("weighted", "PipelineDP", compared.OURS)] == [97, 97, 99]
-    assert "On `few items` OpenDP finds 96% and\n  `discreet` 94%" in page
-    assert (usual["few items"]["OpenDP"], ours["few items"]) == (96, 94)
-    assert stated["few items", 20_000, 50, "3"][compared.OURS] == 94
-    many = stated["few items", 100_000, 50, "0.3"]
-    assert (many["OpenDP"], many[compared.OURS]) == (98, 98)
+    assert [hit[name] for name in ("weighted", "PipelineDP", compared.OURS)] == [97, 97, 100]
+    rare, weak = stated["few items", 5_000, 50, "1"], stated["few items", 20_000, 50, "0.3"]
+    assert [row[name] for row in (rare, weak) for name in ("OpenDP", compared.OURS)] == [56, 50, 66, 59]
+    blurred = stated["few items", 20_000, 50, "3"]
+    assert (blurred[compared.OURS], blurred[compared.GAUSSIAN]) == (96, 99)
     flat = stated["flat", 5_000, 50, "3"]
-    assert (flat["weighted"], flat[compared.OURS]) == (87, 48)
+    assert (flat["weighted"], flat[compared.OURS]) == (87, 49)
     busy = stated["tastes", 5_000, 50, "1"]
     assert (busy["weighted"], busy[compared.OURS], busy["PipelineDP"]) == (77, 54, 86)
     tastes = [row["weighted"] for (law, people, *_), row in stated.items() if law == "tastes" and people > 5_000]

@@ -110,15 +110,17 @@ def test_neighbours_of_a_choice_need_no_more_than_delta(name):
     ("plant", "checks"),
     [
         (planted_faults.choice_for_one_user, {"choice", "delta"}),
-        (planted_faults.choice_for_free, {"rate", "chance", "delta"}),
-        (planted_faults.single_threshold_one_less, {"threshold", "chance", "alone", "delta"}),
-        (planted_faults.all_items_are_first, {"people"}),
+        (planted_faults.choice_for_free, {"rate", "threshold", "chance", "delta"}),
+        (planted_faults.shared_threshold_one_less, {"threshold", "chance", "alone", "delta"}),
+        (planted_faults.shared_threshold_for_one_item, {"threshold", "chance", "alone", "delta"}),
+        (planted_faults.each_share_is_a_vote, {"people", "alone", "delta"}),
+        (planted_faults.all_items_have_a_vote, {"people"}),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
 )
 def test_planted_faults_of_a_choice_are_caught(plant, checks):
     with plant():
-        verdict = CHOICES["choice at epsilon = 2, weights, l = 2, add-remove"].examine()
+        verdict = CHOICES["choice at epsilon = 1/2, weights, l = 4, add-remove"].examine()
     assert {failure.check for failure in verdict.failures} == checks
     assert verdict.cells()[-1] == "FAILS"
 

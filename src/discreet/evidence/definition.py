@@ -600,9 +600,9 @@ def weighted_keep_chance(weight: int, sigma: float, threshold: int) -> float:
     return gaussian_tail((threshold - weight) / (1024 * sigma)) if weight >= 1 else 0.0
 
 
-def hidden_users(people: Collection[tuple[int, int]]) -> int:
-    """Return the most users for whom an item counts but is not the first, beyond two for each of whom it is."""
-    return max([0, *(later - first - first for first, later in people)])
+def hidden_users(people: Collection[tuple[Fraction, int]]) -> int:
+    """Return the most users for whom an item counts, beyond three times the sum of its shares; part of one is one."""
+    return max([0, *(math.ceil(users - 3 * votes) for votes, users in people)])
 
 
 def choice_rate(epsilon: Fraction, adjacency: str) -> Fraction:
@@ -611,22 +611,30 @@ def choice_rate(epsilon: Fraction, adjacency: str) -> Fraction:
 
 
 def choice_lead(hidden: int, epsilon: Fraction, adjacency: str) -> int:
-    """Return the least noise with which first items are not taken: enough for four scales of it."""
+    """Return the least noise with which shares are not taken: enough for four scales of it."""
     return math.ceil((12 if adjacency == "swap" else 8) / epsilon) - hidden
 
 
-def value_tail(value: int, users: int, rate: Fraction) -> float:
-    """Return P(n + Z + 1/2 >= value) for n users and Laplace noise Z; 0 without users."""
-    missing = float(rate * (value - Fraction(1, 2) - users))
-    if users < 1:
+def value_tail(value: int, total: int, rate: Fraction) -> float:
+    """Return P(n + Z + 1/2 >= value) for a sum n and Laplace noise Z, in steps; 0 for the sum 0."""
+    missing = float(rate * (value - Fraction(1, 2) - total))
+    if total < 1:
         return 0.0
     return math.exp(-missing) / 2.0 if missing > 0.0 else 1.0 - math.exp(missing) / 2.0
 
 
-def least_single_threshold(epsilon: Fraction, delta: Fraction, adjacency: str) -> int:
-    """Return the least threshold that an item of one user alone, or in a swap of two, reaches with at most delta."""
+def least_shared_threshold(epsilon: Fraction, delta: Fraction, items: int, adjacency: str) -> int:
+    """Return the least threshold in sixths of a vote that items of one user alone reach with at most delta.
+
+    They are 1, 2 or 3, at most `items`, with equal shares of a vote. In a swap each of two users has half of delta.
+    """
     sides = 2 if adjacency == "swap" else 1
-    return next(t for t in itertools.count(2) if value_tail(t, 1, epsilon / sides) <= delta / sides)
+
+    def any_kept(threshold: int, t: int) -> float:
+        return -math.expm1(t * math.log1p(-value_tail(threshold, 6 // t, epsilon / (6 * sides))))
+
+    alone = range(1, min(items, 3) + 1)
+    return next(at for at in itertools.count(7) if all(any_kept(at, t) <= delta / sides for t in alone))
 
 
 def order_items(who: str, items: Iterable[str], key: str) -> list[str]:
@@ -634,17 +642,21 @@ def order_items(who: str, items: Iterable[str], key: str) -> list[str]:
     return sorted(items, key=lambda item: md5(f"{key}{who}/{item}".encode(), usedforsecurity=False).hexdigest()[:12])
 
 
-def count_firsts(touches: Iterable[tuple[str, str]], key: str, items: int) -> dict[str, tuple[int, int]]:
-    """Return for each item the number of users of whom it has the least hash, and of those of whom the next ones."""
+def count_shares(touches: Iterable[tuple[str, str]], key: str, items: int) -> dict[str, tuple[Fraction, int]]:
+    """Return for each item the sum of its shares, and the number of users for whom it counts.
+
+    The `items` of a user with the least hashes count. The first three of them, or all if there are fewer, share a vote.
+    """
     own: dict[str, set[str]] = defaultdict(set)
     for who, item in touches:
         own[who].add(item)
-    first, later = Counter[str](), Counter[str]()
+    votes, users = defaultdict[str, Fraction](Fraction), Counter[str]()
     for who, touched in own.items():
-        least, *others = order_items(who, touched, key)[:items]
-        first[least] += 1
-        later.update(others)
-    return {item: (first[item], later[item]) for item in first.keys() | later.keys()}
+        counting = order_items(who, touched, key)[:items]
+        users.update(counting)
+        for item in counting[:3]:
+            votes[item] += Fraction(1, len(counting[:3]))
+    return {item: (votes[item], n) for item, n in users.items()}
 
 
 def budget_for_discovery(part: Fraction, method: str, items: int, k: int, groups: int) -> Fraction:

@@ -470,7 +470,7 @@ class HeldSnapshot:
         # A choice without noise is then for weights.
         return 10**9
 
-    def take_firsts(self) -> HeldSnapshot:
+    def take_shares(self) -> HeldSnapshot:
         return self
 
 

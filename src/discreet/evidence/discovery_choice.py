@@ -1,10 +1,10 @@
-"""Verify the private choice between two methods of partition selection, and the one for one item of each user.
+"""Verify the private choice between two methods of partition selection, and the one by shares of one vote of each user.
 
 A release tells the choice and its list, and the laws of both together are compared for neighbouring tables. With the
-probability of the choice it has the noisy numbers of users from the threshold on, of which its list is a function, and
-otherwise a list by weights. The number that the choice is made by, and those of users by first items, must be those of
-the definition, and so must be rates and thresholds. A release is made by the code of `top_k` with every order of the
-noisy numbers, reaching the threshold or not, and must tell its method.
+probability of the choice it has the noisy sums of shares from the threshold on, of which its list is a function, and
+otherwise a list by weights. The number that the choice is made by, and the sums of shares, must be those of the
+definition, and so must be rates and thresholds. A release is made by the code of `top_k` with every order of the noisy
+sums, reaching the threshold or not, and must tell its method.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from discreet.release.release import Release
 from discreet.release.request import Randomness
 from discreet.sources.discovered import AUTO, GAUSSIAN, FoundItems
 
-TERMS = (2, Fraction(2), Fraction(1, 10**3)), (3, Fraction(1, 2), Fraction(1, 10**6))
-"""The items of a user that count, and the epsilon and delta of a release."""
+TERMS = (2, Fraction(2), Fraction(1, 10**3)), (4, Fraction(1, 2), Fraction(1, 10**6))
+"""The items of a user that count, and the epsilon and delta of a release. With fewer than four no item hides users."""
 
 _PART = Fraction(1, 25)
 """The part of epsilon for the choice, by definition."""
@@ -53,8 +53,8 @@ _PART = Fraction(1, 25)
 _SIZES = 1, 2
 """The numbers of items of the releases."""
 
-Firsts = dict[str, tuple[int, int]]
-"""For some items the number of users of whom it is the first, and of others for whom it counts."""
+Shares = dict[str, tuple[int, int]]
+"""For some items the sum of their shares in sixths of a vote, and the number of users for whom they count."""
 
 
 @dataclass(frozen=True)
@@ -62,15 +62,20 @@ class ChoiceTable:
     """The items of a table by both methods."""
 
     touched: Touched
-    firsts: Firsts
+    shares: Shares
 
     @property
     def hidden(self) -> int:
         """The number that decides without noise."""
-        return definition.hidden_users(self.firsts.values())
+        return definition.hidden_users([(Fraction(sixths, 6), users) for sixths, users in self.shares.values()])
+
+    @property
+    def sums(self) -> list[int]:
+        """The sums of shares above 0, the largest first."""
+        return sorted((sixths for sixths, _ in self.shares.values() if sixths), reverse=True)
 
     def __str__(self) -> str:
-        return f"{format_table([self.touched])}, {self.firsts}"
+        return f"{format_table([self.touched])}, {self.shares}"
 
 
 @dataclass(frozen=True)
@@ -102,59 +107,71 @@ class ChoiceTables(WeightedTables):
 
     @property
     def rate(self) -> Fraction:
-        """The rate of the noise on numbers of users by definition."""
-        return self.method_epsilon / (2 if self.adjacency == "swap" else 1)
+        """The rate of the noise on sums of sixths by definition."""
+        return self.method_epsilon / (12 if self.adjacency == "swap" else 6)
+
+    @property
+    def cutoff(self) -> int:
+        """The threshold in sixths of a vote by definition."""
+        return definition.least_shared_threshold(self.method_epsilon, self.delta, self.items, self.adjacency)
 
     @property
     def threshold(self) -> int:
-        """The threshold of users of one item by definition."""
-        return definition.least_single_threshold(self.method_epsilon, self.delta, self.adjacency)
+        """The number of users of one item each that reach the threshold."""
+        return math.ceil(self.cutoff / 6)
 
     def bases(self) -> list[list[Person]]:
-        # An item hides users at the margin of the choice, and has first users just below the threshold.
-        first, other = self._names[0], self._names[1]
-        few = self.threshold - 1
-        hidden: list[Person] = [((0, other), (0, first))] * (self.find_lead(0) + 2 * few)
-        return [*super().bases(), hidden + [((0, first),)] * few]
+        if self.items < 4:
+            return super().bases()
+        # The last item hides users at the margin of the choice, and has votes of its own just below the threshold.
+        last, few = self._names[-1], self.threshold - 1
+        hidden: list[Person] = [tuple((0, item) for item in self._names)] * (self.find_lead(0) + 2 * few)
+        return [*super().bases(), hidden + [((0, last),)] * few]
+
+    @property
+    def _names(self) -> str:
+        return "abcd"[: min(4, self.items + 1)]
 
     def read_both(self) -> tuple[list[ChoiceTable], list[Failure]]:
         """Return every base with every user, as the library reads it in one query, and departures from definitions."""
         rows: list[tuple[str, str]] = []
         tables = list(product(range(len(self.bases())), range(len(self.users()))))
         for (i, base), (j, user) in product(enumerate(self.bases()), enumerate(self.users())):
-            # No item or user is in two tables. Users of a base have names by which their first items are the same.
+            # No item or user is in two tables. Users of a base have names by which the same items have shares.
             for n, person in enumerate([*base, user]):
                 items = [f"{i}-{j}/{item}" for _, item in person]
                 names = (f"{i}-{j}-{n}-{salt}" for salt in count())
-                who = next(name for name in names if is_first(name, items))
+                who = next(name for name in names if keeps_order(name, items, self.items))
                 rows += [(who, item) for item in items * 2]
         source = open_events([(0, who, 0, item) for who, item in rows], self.terms)
         with source.snapshot(KEY) as snapshot:
             found: Any = snapshot
             read = {row["item"]: row for row in found.scores.to_pyarrow().to_pylist()}
-            counted, (runs,) = snapshot.count_hidden(), snapshot.take_firsts().runs()
-        right = definition.count_firsts(rows, KEY, self.items)
+            counted, (runs,) = snapshot.count_hidden(), snapshot.take_shares().runs()
+        right = definition.count_shares(rows, KEY, self.items)
         ((weights),) = definition.count_people(((who, 0, item) for who, item in rows), self.items, KEY, 1, False, True)
         defined = {
-            item: {"item": item, "score": weight, "total": n, "first": first[0], "later": first[1]}
+            item: {"item": item, "score": weight, "total": n, "shared": 6 * right[item][0], "counted": right[item][1]}
             for item, (weight, n) in weights.items()
-            if weight and (first := right.get(item, (0, 0)))
+            if weight
         }
         failures = []
         for item in read.keys() | defined.keys():
             if read.get(item) != defined.get(item):
                 failures = [Failure("people", f"{read.get(item)} is found, by definition {defined.get(item)}")]
         hidden = definition.hidden_users(right.values())
-        sizes = sorted((n for n, _ in right.values() if n), reverse=True)
-        if counted != hidden or np.repeat(*runs).tolist() != sizes:
+        sums = sorted((6 * votes for votes, _ in right.values() if votes), reverse=True)
+        if counted != hidden:
             failures.append(Failure("people", f"the choice is made by {counted}, by definition {hidden}"))
+        if np.repeat(*runs).tolist() != sums:
+            failures.append(Failure("people", "the sums of shares of all items are not those of the definition"))
         made = []
         for i, j in tables:
             own = [row for item, row in sorted(read.items()) if item.startswith(f"{i}-{j}/")]
             short = [(row["item"].partition("/")[2], row) for row in own]
             touched = tuple((name, row["score"], row["total"]) for name, row in short)
-            firsts = {name: (row["first"], row["later"]) for name, row in short}
-            made.append(ChoiceTable(touched, firsts))
+            shares = {name: (row["shared"], row["counted"]) for name, row in short}
+            made.append(ChoiceTable(touched, shares))
         return made, failures
 
     def compare_both(self, k: int, pairs: list[tuple[ChoiceTable, ChoiceTable]]) -> Compared:
@@ -164,10 +181,10 @@ class ChoiceTables(WeightedTables):
         discovery = request.share.discovery
         assert isinstance(discovery, AdaptiveDiscovery), "the terms have a choice"
         weighted, failures = ReleaseLaws(request, source), list[Failure]()
-        apart = [tell_numbers_apart(discovery, one, other) for one, other in pairs]
+        apart = [tell_sums_apart(discovery, one, other) for one, other in pairs]
         seen = [
-            self.mix_laws(discovery, pair, numbers, weighted.compare([pair[0].touched], [pair[1].touched]))
-            for pair, numbers in zip(pairs, apart, strict=True)
+            self.mix_laws(discovery, pair, sums, weighted.compare([pair[0].touched], [pair[1].touched]))
+            for pair, sums in zip(pairs, apart, strict=True)
         ]
 
         def fail(check: str, what: str) -> None:
@@ -175,7 +192,7 @@ class ChoiceTables(WeightedTables):
 
         delta, own = float(self.delta), self.method_epsilon
         kept, needed = ([needed_delta(*pair, e) for pair in laws] for laws, e in ((apart, own), (seen, self.budget)))
-        for name, each in (("numbers of users", kept), (f"releases with k = {k}", needed)):
+        for name, each in (("sums of shares", kept), (f"releases with k = {k}", needed)):
             worst = max(range(len(each)), key=each.__getitem__)
             if each[worst] > delta * (1.0 + SLACK):
                 where = " and ".join(map(str, pairs[worst]))
@@ -191,13 +208,13 @@ class ChoiceTables(WeightedTables):
             for noise in (lead - 1, lead):
                 is_chosen = discovery.prefers_alternative(hidden, {discovery.choice_rate: noise}.__getitem__)
                 if is_chosen != (noise < lead):
-                    fail("choice", f"first items are taken: {is_chosen}, with noise {noise} and {hidden} users hidden")
+                    fail("choice", f"shares are taken: {is_chosen}, with noise {noise} and {hidden} users hidden")
         methods = {seen[1] for pair in pairs for table in pair for seen in weighted.law(table.touched)}
         if methods != {GAUSSIAN}:
             fail("told", f"{methods} are told to be the methods of releases by weights")
         terms = {
-            "rate": (discovery.alternative.rate, self.rate),
-            "threshold": (discovery.alternative.threshold, self.threshold),
+            "rate": (discovery.alternative.step_rate, self.rate),
+            "threshold": (discovery.alternative.cutoff, self.cutoff),
             "choice": (discovery.choice_rate, definition.choice_rate(self.budget * _PART, self.adjacency)),
             "total": ((request.guarantee.epsilon, request.guarantee.delta), (self.budget, self.delta)),
             "noise": (weighted.rates, {discovery.choice_rate}),
@@ -205,34 +222,34 @@ class ChoiceTables(WeightedTables):
         for check, (made, right) in terms.items():
             if made != right:
                 fail(check, f"{made}, by definition {right}, is the {check}")
-        for users in range(self.threshold + 3):
-            chance = float(discovery.alternative.keep_probability(users).mid())
-            if not math.isclose(chance, right := definition.value_tail(self.threshold, users, self.rate), rel_tol=1e-9):
-                fail("chance", f"an item of {users} users is kept with {chance:.6g}, by definition {right:.6g},")
+        for total in range(self.cutoff + 9):
+            chance = float(discovery.alternative.keep_probability(total).mid())
+            if not math.isclose(chance, right := definition.value_tail(self.cutoff, total, self.rate), rel_tol=1e-9):
+                fail("chance", f"an item of {total} sixths is kept with {chance:.6g}, by definition {right:.6g},")
         wrong = self.find_wrong_noise(weighted.kept)
         if wrong is not None:
             fail(*wrong)
-        for numbers in {tuple(sorted(n for n, _ in table.firsts.values() if n)) for pair in pairs for table in pair}:
-            failures += check_release(request, source, numbers[::-1])
+        for sums in {tuple(table.sums) for pair in pairs for table in pair}:
+            failures += check_release(request, source, sums)
         return Compared(len(pairs), max(kept) / delta, max(needed) / delta, 0.0, failures[:9])
 
     def mix_laws(
         self,
         discovery: AdaptiveDiscovery,
         pair: tuple[ChoiceTable, ChoiceTable],
-        numbers: tuple[Floats, Floats],
+        sums: tuple[Floats, Floats],
         weighted: tuple[Floats, Floats],
     ) -> tuple[Floats, Floats]:
         """Return the laws of the choice and the release from a pair of tables."""
         chances = [definition.upper_tail(discovery.choice_rate, 1 - self.find_lead(table.hidden)) for table in pair]
         here, there = (
             np.concatenate([chance * first, (1.0 - chance) * second])
-            for chance, first, second in zip(chances, numbers, weighted, strict=True)
+            for chance, first, second in zip(chances, sums, weighted, strict=True)
         )
         return here, there
 
     def find_lead(self, hidden: int) -> int:
-        """Return the least noise with which first items are not taken, by definition."""
+        """Return the least noise with which shares are not taken, by definition."""
         return definition.choice_lead(hidden, self.budget * _PART, self.adjacency)
 
     @property
@@ -241,38 +258,40 @@ class ChoiceTables(WeightedTables):
         return definition.least_sigma(self.method_epsilon * Fraction(3, 4), self.delta, self.adjacency)
 
 
-def is_first(who: str, items: list[str]) -> bool:
-    """Return True if the first of some items has the least hash of a user."""
-    return not items or definition.order_items(who, items, KEY)[0] == items[0]
+def keeps_order(who: str, items: list[str], most: int) -> bool:
+    """Return True if the first of some items have shares for a user, and the first `most` of them count."""
+    by_hash = definition.order_items(who, items, KEY)
+    return all(set(by_hash[:size]) == set(items[:size]) for size in (min(3, most), most))
 
 
-def tell_numbers_apart(discovery: AdaptiveDiscovery, table: ChoiceTable, other: ChoiceTable) -> tuple[Floats, Floats]:
-    """Return the probabilities of all noisy numbers of users from the threshold on, rounded, from two tables.
+def tell_sums_apart(discovery: AdaptiveDiscovery, table: ChoiceTable, other: ChoiceTable) -> tuple[Floats, Floats]:
+    """Return the probabilities of all noisy sums of shares from the threshold on, rounded, from two tables.
 
-    Beyond both true numbers the ratio of the densities is constant, so that a tail is one outcome.
+    Below both true sums the ratio of the densities is constant, and beyond both it is, so that a tail is one outcome.
     """
-    rate, threshold = discovery.alternative.rate, discovery.alternative.threshold
+    rate, cutoff = discovery.alternative.step_rate, discovery.alternative.cutoff
     here, there = np.ones(1), np.ones(1)
-    for item in table.firsts.keys() | other.firsts.keys():
-        users = [each.firsts.get(item, (0, 0))[0] for each in (table, other)]
-        if users[0] != users[1]:
-            values = range(threshold, max(threshold, *users) + 3)
-            tails = [[1.0, *(definition.value_tail(value, n, rate) for value in values), 0.0] for n in users]
+    for item in table.shares.keys() | other.shares.keys():
+        sums = [each.shares.get(item, (0, 0))[0] for each in (table, other)]
+        if sums[0] != sums[1]:
+            low, high = (max(cutoff, each) for each in (min(sums), max(sums)))
+            values = dict.fromkeys([cutoff, *range(low, high + 2)])
+            tails = [[1.0, *(definition.value_tail(value, n, rate) for value in values), 0.0] for n in sums]
             here, there = (
                 np.outer(law, -np.diff(tail)).ravel() for law, tail in zip((here, there), tails, strict=True)
             )
     return here, there
 
 
-def check_release(request: DiscoveryRequest, source: HeldItems, numbers: Sequence[int]) -> list[Failure]:
-    """Release items of so many users, with every order of the noisy numbers, and compare with those that reach T."""
+def check_release(request: DiscoveryRequest, source: HeldItems, sums: Sequence[int]) -> list[Failure]:
+    """Release items of such sums, with every order of the noisy sums, and compare with those that reach T."""
     discovery = request.share.discovery
     assert isinstance(discovery, AdaptiveDiscovery), "the terms have a choice"
-    other, items = discovery.alternative, [f"{rank}" for rank in range(len(numbers))]
-    held = HeldFirsts(source.terms, source.adjacency, FoundItems(items, list(numbers)))
+    other, items = discovery.alternative, [f"{rank}" for rank in range(len(sums))]
+    held = HeldShares(source.terms, source.adjacency, FoundItems(items, list(sums)))
     places = min(request.k, len(items))
     for order, reached in product(permutations(range(len(items)), places), range(places + 1)):
-        values, drawn = [other.threshold] * reached + [other.threshold - 1] * (places - reached), list[Any]()
+        values, drawn = [other.cutoff] * reached + [other.cutoff - 1] * (places - reached), list[Any]()
 
         def draw(prepared: Prepared, order: Any = order, values: Any = values, drawn: list[Any] = drawn) -> Selection:
             assert isinstance(prepared, PreparedHistogram)
@@ -282,20 +301,20 @@ def check_release(request: DiscoveryRequest, source: HeldItems, numbers: Sequenc
 
         released = replace(request, source=held).draw(Randomness(draw, lambda _: 0))
         assert isinstance(released, Release)
-        defined = [other.rate, "laplace", places, list(numbers)] if places else []
+        defined = [other.step_rate, "laplace", places, list(sums)] if places else []
         if drawn != defined:
-            return [Failure("draw", f"{drawn} is drawn from {numbers}")]
+            return [Failure("draw", f"{drawn} is drawn from {sums}")]
         right = sorted(items[rank] for rank in order[:reached])
         if released.items != right or released.order is not None:
-            return [Failure("release", f"{released.items} is released of {numbers}, by definition {right}")]
-        if released.chosen != "one-item":
-            return [Failure("told", f"{released.chosen} is told to be the method of first items")]
+            return [Failure("release", f"{released.items} is released of {sums}, by definition {right}")]
+        if released.chosen != "few-items":
+            return [Failure("told", f"{released.chosen} is told to be the method of shares")]
     return []
 
 
 @dataclass(frozen=True)
 class GivenValues:
-    """Given noisy numbers."""
+    """Given noisy sums."""
 
     values: list[int]
 
@@ -304,8 +323,8 @@ class GivenValues:
 
 
 @dataclass(frozen=True)
-class FirstsSnapshot(HeldSnapshot):
-    """A snapshot of items by numbers of users, in descending order, for which the choice is without noise."""
+class SharesSnapshot(HeldSnapshot):
+    """A snapshot of items by sums of shares, in descending order, for which the choice is without noise."""
 
     def count_hidden(self) -> int:
         return 0
@@ -319,11 +338,11 @@ class FirstsSnapshot(HeldSnapshot):
         return [FoundItems(*([each[rank] for rank in ranks.tolist()] for each in held))]
 
 
-class HeldFirsts(HeldItems):
-    """A source of given items by numbers of users."""
+class HeldShares(HeldItems):
+    """A source of given items by sums of shares."""
 
     def snapshot(self, key: str, with_uncounted: bool = False) -> AbstractContextManager[HeldSnapshot]:
-        return nullcontext(FirstsSnapshot([self.held], []))
+        return nullcontext(SharesSnapshot([self.held], []))
 
 
 @dataclass(frozen=True)

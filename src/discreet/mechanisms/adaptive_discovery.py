@@ -1,17 +1,17 @@
-"""Partition selection that chooses privately between weights and one noisy number of users for each item.
+"""Partition selection that chooses privately between weights and shares of one vote of each user, with one noise.
 
-If most users have few items, a threshold on noisy numbers of users needs fewer users than weights and a selection,
-because all of epsilon goes into one noise. Of each user one item counts for that, the one with the least hash: its
-first item. That loses an item of users who mostly have another first item. Let f be the number of users of whom an item
-is the first, and g the number of those for whom it counts without being the first: the item hides g - 2 f users. First
-items are taken if H + N < m, with H the most users that an item hides, at least 0, discrete Laplace noise N, and a
-margin m of MARGIN scales of that noise. Adding a user moves H by at most 2, because it raises one f by 1 and other g by
-1; replacing one moves H by at most 3.
+If most users have few items, a threshold on noisy sums of shares needs fewer users than weights and a selection,
+because all of epsilon goes into one noise. Of a user with m items min(m, 3) count for that, those with the least
+hashes, and share one vote equally. That loses an item of users who mostly have other items with a share. Let w be the
+sum of an item's shares and c the number of users for whom it counts with weights: the item hides c - 3 w users. Shares
+are taken if H + N < m, with H the most users that an item hides, rounded up, at least 0, discrete Laplace noise N, and
+a margin m of MARGIN scales of that noise. A user adds 1, 0, -1/2 or -2 to each c - 3 w, so that adding a user moves H
+by at most 2, and replacing one moves it by at most 3.
 
-`SingleItems` keeps an item with n >= 1 users if n + Z, rounded, is at least T, with Laplace noise Z; of the kept items
-it releases those with the k largest n + Z. That is a function of the noisy numbers at or above T, which are
-(epsilon, delta)-private (docs/proofs.md, section 14). Both methods have what the choice leaves of epsilon, and all of
-delta.
+`SharedItems` keeps an item with w > 0 if w + Z, rounded to a step, is at least T, with Laplace noise Z; of the kept
+items it releases those with the k largest w + Z. A user moves all w together by at most 1, so the noisy sums at or
+above T are (epsilon, delta)-private, and the release is a function of them (docs/proofs.md, section 14). Both methods
+have what the choice leaves of epsilon, and all of delta.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,11 +34,18 @@ from discreet.mechanisms.partition_selection import CHANCES, HARDLY, about, find
 from discreet.mechanisms.tally import Selection, Tally
 from discreet.mechanisms.weighted_discovery import WeightedDiscovery, find_ceiling
 
+MOST_SHARED = 3
+"""The most items of a user that share the vote."""
+
+SHARE_STEPS = 6
+"""The steps of a vote, which 1, 2 and 3 divide. Shares, their sums and the threshold are whole numbers of steps."""
+
 HIDDEN_BEYOND = 2
-"""The users for whom an item counts without being the first are hidden beyond so many times those of whom it is."""
+"""The most by which a user can lower the number of users that an item hides. A user for whom it counts adds 1, less
+HIDDEN_BEYOND + 1 times the share of the item."""
 
 MARGIN = 4
-"""First items are taken if no item hides as many users as this many scales of the noise of the choice, 200 / epsilon
+"""Shares are taken if no item hides as many users as this many scales of the noise of the choice, 200 / epsilon
 under add-remove. If no item hides any, the choice is wrong once in 110."""
 
 CHOICE_PART = Fraction(1, 25)
@@ -50,8 +57,8 @@ for ten times as many."""
 
 
 @dataclass(frozen=True)
-class SingleItems:
-    """The k largest noisy numbers of users at or above a threshold, where one item of a user counts.
+class SharedItems:
+    """The k largest noisy sums of shares at or above a threshold, where the items of a user share one vote.
 
     Attributes
     ----------
@@ -59,59 +66,84 @@ class SingleItems:
         The cost of the released items.
     adjacency
         "add-remove" or "swap".
+    most_items
+        The most items of a user that share the vote, at most MOST_SHARED.
 
     Examples
     --------
-    >>> SingleItems(Fraction(99, 100), Fraction(1, 10**8)).threshold
-    20
+    >>> shared = SharedItems(Fraction(99, 100), Fraction(1, 10**8))
+    >>> shared.cutoff, shared.threshold
+    (117, 20)
     """
 
     epsilon: Fraction
     delta: Fraction
     adjacency: str = "add-remove"
+    most_items: int = MOST_SHARED
 
-    method: ClassVar[str] = "one-item"
+    method: ClassVar[str] = "few-items"
 
     @property
     def rate(self) -> Fraction:
-        """The rate of the noise: its density at z is in proportion to exp(-rate |z|)."""
+        """The rate of the noise on sums of shares: its density at z is in proportion to exp(-rate |z|)."""
         return self.epsilon / self._sides
+
+    @property
+    def step_rate(self) -> Fraction:
+        """The rate of the noise on sums in steps."""
+        return self.rate / SHARE_STEPS
+
+    @cached_property
+    def cutoff(self) -> int:
+        """The threshold T in steps: an item is kept if its sum of shares plus noise, rounded to a step, reaches it.
+
+        It is the least T at which t items of one user alone are kept with at most the user's part of delta, for t = 1
+        to `most_items`. None of the bounds on T is a whole number, by the theorem of Lindemann and Weierstrass.
+        """
+
+        def alone(t: int) -> arb:
+            # P(Z >= T - 1/2 - S / t) = exp(-rate (T - 1/2 - S / t)) / 2 is at most q = 1 - (1 - delta)^(1/t).
+            q = -((-ball(self.delta / self._sides)).log1p() / t).expm1()
+            return ball(Fraction(1, 2) + Fraction(SHARE_STEPS, t)) - (2 * q).log() / ball(self.step_rate)
+
+        return max(find_ceiling(partial(alone, t)) for t in range(1, self.most_items + 1))
 
     @cached_property
     def threshold(self) -> int:
-        """The least T for which an item of one user alone is kept with at most its part of delta.
-
-        That probability is P(Z >= T - 3/2) = exp(-rate (T - 3/2)) / 2. It never equals a rational.
-        """
-        twice = 2 * self.delta / self._sides
-        return find_ceiling(lambda: ball(Fraction(3, 2)) - ball(twice).log() / ball(self.rate))
+        """The number of people that an item needs to reach T if it is all that they touched."""
+        return -(-self.cutoff // SHARE_STEPS)
 
     @property
     def zcdp(self) -> Fraction:
         """The rho of delta-approximate zero-concentrated differential privacy."""
-        # rate^2 / 2 for each number of users that changes by one: one of them, two under swap.
+        # The sum of rate^2 x^2 / 2 over the sums that move by x. Every |x| is at most 1 and they add up to at most one,
+        # or under swap to two, and so do their squares.
         return self._sides * self.rate**2 / 2
 
-    def keep_probability(self, users: int) -> arb:
-        """Return a ball around the probability that the noisy number of users reaches the threshold."""
-        if users < 1:
+    def keep_probability(self, total: int) -> arb:
+        """Return a ball around the probability of keeping an item whose shares add up to so many steps."""
+        if total < 1:
             return arb(0)
-        missing = self.threshold - Fraction(1, 2) - users
-        tail = (-ball(self.rate * abs(missing))).exp() / 2
+        missing = self.cutoff - Fraction(1, 2) - total
+        tail = (-ball(self.step_rate * abs(missing))).exp() / 2
         return tail if missing > 0 else 1 - tail
 
+    def people_needed(self, probability: Fraction) -> int:
+        """Return the least number of people on an item, all that they touched, kept with at least this probability."""
+        return find_people_needed(lambda people: self.keep_probability(people * SHARE_STEPS), probability)
+
     def list_people(self) -> list[int]:
-        """Return the number of people from which on an item is kept with each of CHANCES."""
-        return [find_people_needed(self.keep_probability, chance) for chance in CHANCES]
+        """Return the number of people that each of CHANCES needs, as `people_needed` does."""
+        return [self.people_needed(chance) for chance in CHANCES]
 
     def prepare(self, tally: Tally, k: int) -> PreparedHistogram:
-        """Return the draw of the k largest noisy numbers of users, or of all if there are fewer."""
-        return PreparedHistogram(tally, min(k, tally.d), self.rate, LAPLACE)
+        """Return the draw of the k largest noisy sums in steps, or of all if there are fewer."""
+        return PreparedHistogram(tally, min(k, tally.d), self.step_rate, LAPLACE)
 
     def keep(self, selection: Selection) -> Ranks:
-        """Return the ranks of a draw whose noisy numbers, rounded, reach the threshold, in ascending order."""
-        assert selection.values is not None, "the draw has the noisy numbers"
-        reached = np.array(selection.values.to_steps(Fraction(1))) >= self.threshold
+        """Return the ranks of a draw whose noisy sums, rounded to a step, reach the threshold, in ascending order."""
+        assert selection.values is not None, "the draw has the noisy sums"
+        reached = np.array(selection.values.to_steps(Fraction(1))) >= self.cutoff
         return np.sort(selection.ranks[reached])
 
     @property
@@ -121,7 +153,7 @@ class SingleItems:
 
 @dataclass(frozen=True)
 class AdaptiveDiscovery(WeightedDiscovery):
-    """Weighted discovery unless a noisy number says that one item of each user ranks the items well.
+    """Weighted discovery unless a noisy number says that shares of one vote of each user rank the items well.
 
     Attributes
     ----------
@@ -137,7 +169,7 @@ class AdaptiveDiscovery(WeightedDiscovery):
     >>> terms = {"budget": Fraction(1), "choice_epsilon": Fraction(1, 25)}
     >>> found = AdaptiveDiscovery(Fraction(3, 5), Fraction(1, 10**8), 100, **terms)
     >>> found.threshold, found.alternative.threshold, found.margin
-    (59, 20, Fraction(200, 1))
+    (59, 21, Fraction(200, 1))
     """
 
     budget: Fraction = Fraction(0)
@@ -150,14 +182,15 @@ class AdaptiveDiscovery(WeightedDiscovery):
         return self.epsilon - self.choice_epsilon
 
     @cached_property
-    def alternative(self) -> SingleItems:
-        """The method for one item of each user, which has all of epsilon but the cost of the choice."""
-        return SingleItems(self.budget - self.choice_epsilon, self.delta, self.adjacency)
+    def alternative(self) -> SharedItems:
+        """The method for shares, which has all of epsilon but the cost of the choice."""
+        most = min(MOST_SHARED, self.max_items_per_user)
+        return SharedItems(self.budget - self.choice_epsilon, self.delta, self.adjacency, most)
 
     @property
     def choice_rate(self) -> Fraction:
         """The rate of the noise of the choice."""
-        # Two for a first item of a user, and under swap one for another item of the other user.
+        # Two for the whole vote of a user, and under swap one for an item of the other user without a share.
         return self.choice_epsilon / (HIDDEN_BEYOND + self._sides - 1)
 
     @property
@@ -179,21 +212,26 @@ class AdaptiveDiscovery(WeightedDiscovery):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the discovery as JSON values; delta and adjacency are those of the guarantee."""
-        choice = {"epsilon": str(self.choice_epsilon), "threshold": self.alternative.threshold}
+        choice = {"epsilon": str(self.choice_epsilon), "threshold": str(self._vote_threshold)}
         return {**super().to_dict(), "budget": str(self.budget), "choice": choice}
 
     def describe_threshold(self, language: Language = ENGLISH) -> str:
-        return f"{super().describe_threshold(language)} {self._describe_alternative('found.single', language)}"
+        return f"{super().describe_threshold(language)} {self._describe_alternative('found.shares', language)}"
 
     def describe_release(self, chosen: str | None, language: Language = ENGLISH) -> str:
         if chosen == self.alternative.method:
-            return self._describe_alternative("found.single_chosen", language)
+            return self._describe_alternative("found.shares_chosen", language)
         if chosen is None:
             return self.describe_threshold(language)
         return f"{language.text('found.weights_chosen')} {super().describe_threshold(language)}"
 
+    @property
+    def _vote_threshold(self) -> Fraction:
+        """The threshold of the alternative in votes."""
+        return Fraction(self.alternative.cutoff, SHARE_STEPS)
+
     def _describe_alternative(self, name: str, language: Language) -> str:
-        few, many = (find_people_needed(self.alternative.keep_probability, each) for each in (HARDLY, 1 - HARDLY))
+        few, many = (self.alternative.people_needed(each) for each in (HARDLY, 1 - HARDLY))
         return language.text(name, threshold=self.alternative.threshold, few=about(few), many=about(many))
 
     def describe_people(self) -> str:
@@ -202,12 +240,13 @@ class AdaptiveDiscovery(WeightedDiscovery):
         return f"{super().describe_people()} If {mostly}, it is from {few}, {half} and {many}."
 
     def describe_noise(self, language: Language = ENGLISH) -> str:
-        epsilon, scale = (f"{float(each):.4g}" for each in (self.choice_epsilon, 1 / self.alternative.rate))
+        numbers = self.choice_epsilon, 1 / self.alternative.rate, self._vote_threshold
+        epsilon, scale, threshold = (language.number(f"{float(each):.4g}") for each in numbers)
         return language.text(
             "found.choice",
-            epsilon=language.number(epsilon),
+            epsilon=epsilon,
             margin=about(round(self.margin)),
-            scale=language.number(scale),
-            threshold=self.alternative.threshold,
+            scale=scale,
+            threshold=threshold,
             otherwise=super().describe_noise(language),
         )

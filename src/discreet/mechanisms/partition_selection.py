@@ -23,7 +23,7 @@ from discreet.exact.entropy import Entropy
 from discreet.language import ENGLISH, Language
 
 if TYPE_CHECKING:
-    from discreet.mechanisms.adaptive_discovery import SingleItems
+    from discreet.mechanisms.adaptive_discovery import SharedItems
 
 HARDLY = Fraction(1, 10)
 """An item kept with a smaller probability is called hardly seen; one left out with a smaller one, always seen."""
@@ -84,7 +84,7 @@ class PartitionSelection(ABC):
         return self.zcdp + selection
 
     @property
-    def alternative(self) -> SingleItems | None:
+    def alternative(self) -> SharedItems | None:
         """The method that is used instead if `prefers_alternative`; None if there is no choice."""
         return None
 

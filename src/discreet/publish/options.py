@@ -308,7 +308,8 @@ class DiscoveryOptions:
         "NAME",
         TEXT,
         cli="gaussian, for which --max-items-per-user is 100 by default and hardly matters; laplace, which needs it; "
-        "or auto, the default without a bound or a part, a private choice between gaussian and one item of each user.",
+        "or auto, the default without a bound or a part, a private choice between gaussian and one vote of each user, "
+        "which up to three items share.",
         choices=METHODS,
         needs="discover",
     )

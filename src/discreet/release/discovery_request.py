@@ -180,7 +180,7 @@ def make_discovery_request(
         budget, rest = split_budget(budget, budget, counts, split)
     sought = discovered or source.terms
     if grouped or chosen != DEFAULT:
-        # The alternative to Gaussian noise is one list of the largest numbers of users, without an order.
+        # The alternative to Gaussian noise is one list of the largest sums of shares, without an order.
         sought = sought.without_choice()
     found = sought.plan(size, budget, adjacency=neighbours, max_groups_per_user=groups)
     part, own = found.share_of_group(), source.sensitivity
@@ -212,17 +212,17 @@ def find_items(
 ) -> tuple[list[FoundItems], str | None]:
     """Draw the items to keep in each group, look them up, and return them with the method if there was a choice.
 
-    If the choice is for the alternative, they are the k largest noisy numbers of users that reach its threshold.
+    If the choice is for the alternative, they are those with the k largest noisy sums that reach its threshold.
     """
     other, noise = discovery.alternative, randomness.noise
     assert noise is not None, "a release has noise to draw"
     if other is not None and discovery.prefers_alternative(snapshot.count_hidden(), noise):
-        firsts = snapshot.take_firsts()
-        ((users, items),) = firsts.runs()
-        if not len(users):
+        shared = snapshot.take_shares()
+        ((sums, items),) = shared.runs()
+        if not len(sums):
             return [FoundItems([], [])], other.method
-        tally = Tally.of_runs(users.tolist(), items.tolist(), Fraction(1))
-        return firsts.items([other.keep(randomness.select(other.prepare(tally, k)))]), other.method
+        tally = Tally.of_runs(sums.tolist(), items.tolist(), Fraction(1))
+        return shared.items([other.keep(randomness.select(other.prepare(tally, k)))]), other.method
     kept = [discovery.sample_kept_ranks(randomness.entropy, users, items) for users, items in snapshot.runs()]
     return snapshot.items(kept), None if other is None else WeightedDiscovery.method
 

@@ -297,7 +297,7 @@ class Release:
         to release. None if the number is always k.
     chosen
         The candidate that the mechanism chose, if it has several (`Core`): "core", or "otherwise" for its fallback. The
-        method that found the items, if `discovered` chose between two: "gaussian", or "one-item", whose threshold is
+        method that found the items, if `discovered` chose between two: "gaussian", or "few-items", whose threshold is
         `guarantee.discovery.alternative.threshold`.
     shortfall
         A noisy bound on how far the best item left out is ahead of the weakest released one; None if it was not

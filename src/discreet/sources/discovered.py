@@ -176,14 +176,17 @@ class UnlistedSnapshot(Protocol):
         """Return the items at some ranks of each group."""
 
     def count_hidden(self) -> int:
-        """Return the most users that an item hides, at least 0, where the item with the least hash is a user's first.
+        """Return the most users that an item hides, rounded up, at least 0, if the items of a user share one vote.
 
-        An item hides the users for whom it counts without being the first, beyond twice those of whom it is the first.
-        There are no groups. Adding a user moves the number by 1 up or 2 down at most.
+        An item hides the users for whom it counts, beyond three times the sum of its shares. There are no groups.
+        Adding a user moves the number by 1 up or 2 down at most.
         """
 
-    def take_firsts(self) -> UnlistedSnapshot:
-        """Return the snapshot in which each user counts for the item with the least hash alone, without groups."""
+    def take_shares(self) -> UnlistedSnapshot:
+        """Return the snapshot of the sums of shares in steps, where the items of a user share a vote, without groups.
+
+        Up to three items of a user have a share, those with the least hashes.
+        """
 
     def largest_scores(self, count: int) -> list[list[int]]:
         """Return the `count` largest scores of all items of each group, in steps and in descending order.
@@ -280,8 +283,9 @@ def discovered(
     method
         The noise that decides which items are found. "gaussian" is added to a sum of weights: each of the m items of a
         user that count has the weight 1/sqrt(m). "laplace" is added to the number of an item's users. "auto" takes
-        "gaussian" unless a noisy number says that one item of each user ranks the items well, as where most users have
-        one item or a few; then the items with the largest noisy numbers of such users above a threshold are released.
+        "gaussian" unless a noisy number says that up to three items of each user rank the items well, as where most
+        users have one item or a few; these share one vote of the user, and the items with the largest noisy numbers of
+        votes above a threshold are released.
         Give "gaussian" if the most frequent items may be those of a few users who have many. By default "auto", or
         "gaussian" if `max_items_per_user` or `epsilon` is given. "auto" is "gaussian" where scores are sums, in groups,
         and with another mechanism than the default.

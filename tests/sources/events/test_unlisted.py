@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from datetime import date
 from fractions import Fraction
 from hashlib import md5
-from math import isqrt
+from math import ceil, isqrt
 
 import numpy as np
 import pandas as pd
@@ -489,21 +489,27 @@ def test_weights_where_all_hashes_collide(monkeypatch):
 
 @pytest.mark.some(2)
 @pytest.mark.parametrize("engine", ENGINES)
-def test_every_engine_counts_users_and_their_first_items(engine, tmp_path, request):
+def test_every_engine_adds_up_shares(engine, tmp_path, request):
     rows, table = make_rows(6, rows=90)
     own = defaultdict(set)
     for row in rows:
         if row["who"] is not None and row["what"] is not None:
             own[row["who"]].add(row["what"])
-    firsts = Counter(item for who, items in own.items() for item in counting(who, items, 1))
     touching = Counter(item for items in own.values() for item in items)
     given = on(engine, table, tmp_path, request)
-    for uncounted in (False, True):
-        with open_found(given, domain=discreet.discovered("1e-6")).snapshot(KEY, with_uncounted=uncounted) as snapshot:
-            hidden = max(touching[item] - 3 * firsts[item] for item in touching)
-            assert snapshot.count_hidden() == max(0, hidden) > 0
-            only = snapshot.take_firsts()
-            ((users, items),) = only.runs()
+    for most, uncounted in ((100, False), (100, True), (4, True), (2, False)):
+        counted, steps = Counter(), Counter()
+        for who, items in own.items():
+            counts = counting(who, items, most)
+            counted.update(counts)
+            steps.update({item: 6 // len(counts[:3]) for item in counts[:3]})
+        hidden = max(counted[item] - steps[item] / 2 for item in counted)
+        terms = discreet.discovered("1e-6", most, method="auto")
+        with open_found(given, domain=terms).snapshot(KEY, with_uncounted=uncounted) as snapshot:
+            assert snapshot.count_hidden() == max(0, ceil(hidden))
+            assert (snapshot.count_hidden() > 0) == (most > 3)
+            only = snapshot.take_shares()
+            ((sums, items),) = only.runs()
             (found,) = only.items([np.arange(items.sum())])
-            assert dict(zip(found.items, np.repeat(users, items).tolist(), strict=True)) == firsts
-            assert dict(zip(found.items, found.scores, strict=True)) == {item: touching[item] for item in firsts}
+            assert dict(zip(found.items, np.repeat(sums, items).tolist(), strict=True)) == steps
+            assert dict(zip(found.items, found.scores, strict=True)) == {item: touching[item] for item in steps}

@@ -5,6 +5,7 @@ hashes, except that equal hashes count together or not at all. The hash of the k
 48 bits of MD5, which all engines compute alike. It depends on the user, so that no item is lucky for all users. Privacy
 does not depend on the hash: a user's rows and the key alone decide which items count, and there are at most l of them.
 With weights, each of the m items of a user that count, in all groups together, adds floor(G / sqrt(m)) whole steps.
+With shares, the items with the least hashes, three or all m if m is less, add S / min(m, 3) whole steps each.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 
 from discreet.errors import InvalidValueError
 from discreet.exact.arrays import Ranks
-from discreet.mechanisms.adaptive_discovery import HIDDEN_BEYOND
+from discreet.mechanisms.adaptive_discovery import HIDDEN_BEYOND, MOST_SHARED, SHARE_STEPS
 from discreet.mechanisms.weighted_discovery import WEIGHT_STEPS
 from discreet.sources.discovered import (
     ASCII,
@@ -54,8 +55,8 @@ class UnlistedScoring(RowReading):
         True if whole numbers beyond 2^53 are not items, because the column may have become one of floats.
     is_weighted
         True if users add weights that depend on how many of their items count, in place of 1 each.
-    with_firsts
-        True if the result says too for how many users an item has the least hash, and for how many others it counts.
+    with_shares
+        True if the result has the sum of an item's shares too, and the number of users for whom it counts.
     with_uncounted
         True if items that count for nobody are in the result too.
     """
@@ -64,7 +65,7 @@ class UnlistedScoring(RowReading):
     max_items_per_user: int
     drops_long_numbers: bool
     is_weighted: bool = False
-    with_firsts: bool = False
+    with_shares: bool = False
     with_uncounted: bool = False
 
     def find_items(self, table: Any, key: str) -> Any:
@@ -114,7 +115,7 @@ class UnlistedScoring(RowReading):
         so_far = ibis.range_window(preceding=None, following=0, group_by=["who", *within], order_by=hashed.hash)
         ranked = hashed.mutate(counts=hashed.count().over(so_far) <= self.max_items_per_user)
         added: Any = 1
-        firsts: dict[str, Any] = {}
+        shares: dict[str, Any] = {}
         if self.is_weighted:
             by_who = ibis.window(group_by="who")
             if within:
@@ -124,20 +125,23 @@ class UnlistedScoring(RowReading):
                 # If hashes are equal, fewer items may count than this, and the weights are only lower.
                 own = ibis.least(ranked.touched, self.max_items_per_user)
                 ranked = ranked.mutate(counts=ranked.place <= self.max_items_per_user, own=own)
-                if self.with_firsts:
-                    # If the two least hashes are equal, both items have the second place, and the user has no first.
-                    is_first = ranked.place == 1
-                    firsts = {"first": is_first, "later": ranked.counts & ~is_first}
+                if self.with_shares:
+                    # If hashes are equal, fewer items may have a share, and the shares are only lower.
+                    has_share = ranked.place <= min(MOST_SHARED, self.max_items_per_user)
+                    share = share_on_engine(ranked.own)
+                    # The state of a count takes half the memory of that of a sum.
+                    shares = {
+                        "shared": has_share.ifelse(share, 0).cast("int32").sum().cast("int64"),
+                        "counted": ranked.counts.ifelse(1, ibis.null("int8")).count(),
+                    }
             added = weigh_on_engine(ranked.own)
         users = ranked.counts.ifelse(added, 0).cast("int32").sum().cast("int64")
-        # The state of a count takes half the memory of that of a sum.
-        more = {name: each.ifelse(1, ibis.null("int8")).count() for name, each in firsts.items()}
         total = self.sum_users(ranked).cast("int64")
-        scored = ranked.group_by(*within, "item").agg(users=users, total=total, **more)
+        scored = ranked.group_by(*within, "item").agg(users=users, total=total, **shares)
         counting = self._drop_uncounted(scored)
         item = counting.item
         text = item if self.kind != "string" or self.dialect.bytes_text is None else self.dialect.bytes_text(item)
-        shown = {name: counting[name] for name in firsts}
+        shown = {name: counting[name] for name in shares}
         return counting.select(*within, item=text, score=counting.users, total=counting.total, **shown)
 
     def _drop_uncounted(self, scored: Any) -> Any:
@@ -192,6 +196,14 @@ def weigh_on_engine(own: Any) -> Any:
     return (WEIGHT_STEPS / root + 2.0**-24).floor().cast("int32")
 
 
+def share_on_engine(own: Any) -> Any:
+    """Return the share in steps of each of the items that share the vote of a user, for a column of m."""
+    import ibis
+
+    shares = [(own == m, SHARE_STEPS // m) for m in range(1, MOST_SHARED)]
+    return ibis.cases(*shares, else_=SHARE_STEPS // MOST_SHARED)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class UnlistedTableSnapshot:
     """The items, in one temporary table of an engine; those that count for nobody are there for a shortfall alone."""
@@ -201,13 +213,14 @@ class UnlistedTableSnapshot:
     scores: Any
 
     def count_hidden(self) -> int:
-        counted = self.scores.agg(hidden=(self.scores.later - HIDDEN_BEYOND * self.scores.first).max())
+        hidden = SHARE_STEPS * self.scores.counted - (HIDDEN_BEYOND + 1) * self.scores.shared
+        counted = self.scores.agg(hidden=hidden.max())
         (row,) = ask(self.engine, "counting the users", lambda: counted.to_pyarrow().to_pylist())
-        # Of no rows it is NULL.
-        return max(0, int(row["hidden"] or 0))
+        # Of no rows it is NULL. Part of a user counts as one.
+        return max(0, -(-int(row["hidden"] or 0) // SHARE_STEPS))
 
-    def take_firsts(self) -> UnlistedTableSnapshot:
-        scores = self.scores.select("item", "total", score=self.scores.first)
+    def take_shares(self) -> UnlistedTableSnapshot:
+        scores = self.scores.select("item", "total", score=self.scores.shared)
         return replace(self, lookup=self.lookup.count_by(scores), scores=scores)
 
     def runs(self) -> list[tuple[Ranks, Ranks]]:
@@ -252,7 +265,7 @@ class UnlistedTable(EventTable, UnlistedSource):
             spelling=terms.spelling,
             max_items_per_user=terms.max_items_per_user,
             is_weighted=terms.is_weighted,
-            with_firsts=terms.has_choice,
+            with_shares=terms.has_choice,
             # A gap in a pandas column turns whole numbers into floats, which merges those beyond 2^53.
             drops_long_numbers=opened.is_pandas
             and columns["item"] in opened.undeclared
