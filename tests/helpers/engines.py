@@ -275,9 +275,17 @@ def _spark_frame(session, events, collation):
     if collation is None:
         return frame
     texts = {field.name for field in events.schema if field.type == pa.string()}
-    return frame.selectExpr(
-        *(f"{name} COLLATE {collation} AS {name}" if name in texts else name for name in frame.columns)
-    )
+    collated = (f"{name} COLLATE {collation} AS {name}" if name in texts else name for name in frame.columns)
+    return as_table(frame.selectExpr(*collated))
+
+
+def as_table(frame):
+    """A Spark DataFrame, by Spark Connect as a view: what that does is not seen, and a computed column is refused."""
+    if not CONNECT:
+        return frame
+    view = f"events_{uuid.uuid4().hex}"
+    frame.createOrReplaceTempView(view)
+    return frame.sparkSession.table(view)
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ import pyarrow.parquet
 import pytest
 
 import discreet
-from engines import LONG_ON_SERVERS, on
+from engines import CONNECT, LONG_ON_SERVERS, on
 
 EVENTS = pa.table({"who": [1, 2, 3], "what": ["a name of many letters", "b", "c"], "n": [7, 8, 9], "on": [True] * 3})
 REFUSAL = "domain must be a public list of items, not the events themselves or a column of them: an item that is"
@@ -174,7 +174,11 @@ def test_the_tables_of_servers_are_recognised(engine, tmp_path, request):
     if engine == "spark":
         frame, path = given["table"], str(tmp_path / "spark.parquet")
         refused(frame, frame.select("what").distinct())
-        refused(frame.filter("n > 7"), frame.select("what"))
+        refused(frame.select("who", "what"), frame.filter("n > 7").select("what"))
+        if not CONNECT:
+            refused(frame.filter("n > 7"), frame.select("what"))
+        frame.createOrReplaceTempView("origins")
+        refused(frame.sparkSession.table("origins"), frame.sparkSession.table("origins").select("what"))
         pa.parquet.write_table(EVENTS, path)
         refused(frame.sparkSession.read.parquet(path), frame.sparkSession.read.parquet(path).select("what"))
         refused(frame.sparkSession.read.parquet(path), f"{path}:what")

@@ -25,6 +25,7 @@ from discreet.sources.events.rowwise_polars import (
     _name_function,
 )
 from effort import examples
+from engines import CONNECT
 
 ROWS = {"who": [1, 1, 2], "what": ["a", "b", "a"], "amount": [1.0, 2.0, None], "on": [True, True, True]}
 PEOPLE = pl.LazyFrame({"who": [1, 2], "name": ["x", "y"]})
@@ -373,6 +374,53 @@ def test_one_more_user_changes_no_row_of_another(what, rows, odd, place):
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("spark")
+@pytest.mark.skipif(not CONNECT, reason="make test-connect asks through Spark Connect")
+def test_a_frame_of_spark_connect_is_a_table_or_files_with_some_of_their_columns(spark, tmp_path):
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    frame = spark.createDataFrame(list(zip(*ROWS.values(), strict=True)), list(ROWS))
+    pl.DataFrame(ROWS).write_parquet(tmp_path / "e.parquet")
+    stored = spark.read.parquet(str(tmp_path / "e.parquet"))
+    frame.write.partitionBy("who").parquet(f"{tmp_path}/parts")
+    parts = spark.read.parquet(f"{tmp_path}/parts")
+    pl.DataFrame(ROWS).write_csv(tmp_path / "e.csv")
+    frame.createOrReplaceTempView("everything")
+    numbered = f.row_number().over(Window.orderBy("amount"))
+    for word, made in [
+        ("a limit", frame.limit(2)),
+        ("a limit", frame.limit(2).select("who", "what")),
+        ("a limit", stored.offset(1)),
+        ("a sample", frame.sample(0.5)),
+        ("a computed column", frame.withColumn("n", numbered)),
+        ("a computed column", frame.select("who", numbered.alias("what"))),
+        ("a computed column", frame.select("who", f.col("what").cast("int").alias("n"))),
+        ("a computed column", frame.selectExpr("who", "what AS n")),
+        ("an aggregate", frame.groupBy("who", "what").count()),
+        ("a query in SQL", spark.sql("SELECT * FROM everything")),
+        ("a filter", frame.filter(f.rand() < 0.5)),
+        ("a join", frame.join(stored.select("what"), "what")),
+        ("one row of several that are not equal", frame.dropDuplicates(["what"])),
+        ("the step set_op, which is not known", frame.union(frame)),
+        ("a scan of text", spark.read.csv(str(tmp_path / "e.csv"), header=True, inferSchema=True)),
+        ("a scan of partitions", parts),
+    ]:
+        refused(made, "this DataFrame of Spark Connect", word)
+    for made in [
+        frame,
+        stored,
+        spark.table("everything"),
+        stored.select("who", f.col("what").alias("item")).withColumnRenamed("who", "user").drop("on").alias("events"),
+    ]:
+        check_plan(made)
+    spark.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
+    check_plan(parts)
+    spark.conf.unset("spark.sql.sources.partitionColumnTypeInference.enabled")
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+@pytest.mark.skipif(CONNECT, reason="Spark Connect has rules of its own")
 def test_a_spark_dataframe_that_looks_at_other_rows_is_refused(spark, tmp_path):
     from pyspark.sql import Window
     from pyspark.sql import functions as f

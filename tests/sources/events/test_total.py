@@ -14,7 +14,7 @@ import discreet
 from discreet.errors import InvalidTypeError, InvalidValueError
 from discreet.privacy import exact
 from discreet.sources.events.dialects.base import dialect_named
-from engines import fill_clickhouse
+from engines import as_table, fill_clickhouse
 
 TEXTS = ["", "7", "é", "\U0001f600", "a" * 70_000, "2026-01-01", "1e999", "true", "9" * 50, "nan", "0x1F", "-0"]
 ENDS = ["infinity", "-infinity", "2026-01-01"]
@@ -304,7 +304,7 @@ def test_no_value_of_clickhouse_makes_a_release_fail(kind, is_nullable):
 @pytest.mark.parametrize("kind", SPARK)
 def test_no_value_of_spark_makes_a_release_fail(kind, spark):
     frame = spark.createDataFrame([*enumerate(SPARK[kind])], "n int, text string")
-    assert ask_everything(table=frame.selectExpr("n", f"CAST(text AS {kind}) AS c")) > 2
+    assert ask_everything(table=as_table(frame.selectExpr("n", f"CAST(text AS {kind}) AS c"))) > 2
 
 
 STEPS = [

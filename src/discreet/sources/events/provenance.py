@@ -123,6 +123,13 @@ def origin_of(given: Any, name: str | None = None) -> Origin:
         origin = Origin()
         with suppress(Exception):
             origin.files.update(each.removeprefix("file:").replace("///", "/", 1) for each in given.inputFiles())
+            if is_connect(given):
+                # A plan of Spark Connect has unique ids for its steps, also for those that it shares with another plan.
+                for step in plan_of_connect(given):
+                    table = step.read.named_table.unparsed_identifier
+                    name = parse_table_name(table).table if table else str(step.common.plan_id)
+                    origin.tables.add(_address("spark table" if table else "spark step", name))
+                return origin
             for leaf in scala_members(given._jdf.queryExecution().analyzed().collectLeaves()):
                 ids = [str(each.exprId().id()) for each in scala_members(leaf.output())]
                 origin.tables.update(_address("spark column", each) for each in ids)
@@ -181,6 +188,25 @@ def _origin_of_sql(query: str) -> Origin:
             elif table.name not in made:
                 origin.tables.add(_address("duckdb", table.name, table.db, table.catalog))
     return origin
+
+
+def is_connect(frame: Any) -> bool:
+    """Return True if a Spark DataFrame is one of Spark Connect, which has no plan in this process but its own steps."""
+    return type(frame).__module__.startswith("pyspark.sql.connect")
+
+
+def plan_of_connect(frame: Any) -> Iterator[Any]:
+    """Yield the steps of a DataFrame of Spark Connect, messages of its protocol, from the last one to the first."""
+
+    def walk(message: Any) -> Iterator[Any]:
+        if message.DESCRIPTOR.name == "Relation":
+            yield message
+        for field_, value in message.ListFields():
+            if field_.message_type is not None and not field_.message_type.GetOptions().map_entry:
+                for each in value if hasattr(value, "__len__") else (value,):
+                    yield from walk(each)
+
+    return walk(frame._plan.plan(frame.sparkSession.client))
 
 
 def scala_members(sequence: Any) -> Iterable[Any]:

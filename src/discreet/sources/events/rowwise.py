@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from discreet.errors import InvalidValueError
 from discreet.sources.events.dialects.base import Dialect
 from discreet.sources.events.engine import ask
-from discreet.sources.events.provenance import origin_of_relation, scala_members
+from discreet.sources.events.provenance import is_connect, origin_of_relation, plan_of_connect, scala_members
 from discreet.sources.events.rowwise_polars import ITSELF, check_lazy
 
 _LISTED = {
@@ -84,6 +84,23 @@ _SPARK_WORDS = {
     "Exists": "a subquery", "ListQuery": "a subquery",
 }  # fmt: skip
 """The names in messages of common refused steps; the first one found is reported."""
+
+_INFERRED_PARTITIONS = "spark.sql.sources.partitionColumnTypeInference.enabled"
+_SCAN_OF_TEXT = "a scan of text, whose types and errors follow from rows (pass the path of the file as table instead)"
+_SCAN_OF_PARTITIONS = f"a scan of partitions, whose types follow from rows (set {_INFERRED_PARTITIONS} to false)"
+
+_CONNECT_STEPS = {
+    "cached_local_relation", "chunked_cached_local_relation", "drop", "local_relation", "project", "range", "read",
+    "subquery_alias", "to_df", "with_columns_renamed",
+}  # fmt: skip
+"""The accepted steps of a plan of Spark Connect."""
+_CONNECT_FORMATS = {"parquet", "orc", "delta"}
+_CONNECT_WORDS = {
+    "limit": "a limit", "offset": "a limit", "tail": "a limit", "sample": "a sample", "aggregate": "an aggregate",
+    "deduplicate": "one row of several that are not equal", "join": "a join", "filter": "a filter",
+    "with_columns": "a computed column", "sql": "a query in SQL",
+}  # fmt: skip
+"""The names in messages of common refused steps of Spark Connect; the last step that is refused is reported."""
 
 
 def refuse(what: str, thing: str = "this ibis expression") -> NoReturn:
@@ -280,11 +297,52 @@ def _is_safe_cast(node: Any) -> bool:
 def check_plan(given: Any) -> None:
     """Raise if a Spark DataFrame or a lazy polars query has a step that is not accepted; ignore anything else."""
     package, kind = type(given).__module__.partition(".")[0], type(given).__name__
-    if package == "pyspark" and getattr(given, "_jdf", None) is not None:
+    if package == "pyspark" and is_connect(given):
+        ask("Spark", "reading the plan of table", lambda: _check_connect(given))
+    elif package == "pyspark" and getattr(given, "_jdf", None) is not None:
         plan = given._jdf.queryExecution().analyzed()
         ask("Spark", "reading the plan of table", lambda: _check_spark(plan))
     elif (package, kind) == ("polars", "LazyFrame"):
         check_lazy(given, partial(refuse, thing="this lazy frame"))
+
+
+def _check_connect(frame: Any) -> None:
+    """Raise unless a DataFrame of Spark Connect is a table, files or given rows, with some of their columns.
+
+    Its steps are those of a caller, whose types and modes only the server knows: it may fail on a row in most of them.
+    """
+    thing = "this DataFrame of Spark Connect"
+    for step in plan_of_connect(frame):
+        kind = step.WhichOneof("rel_type")
+        if kind not in _CONNECT_STEPS:
+            refuse(_CONNECT_WORDS.get(kind, f"the step {kind}, which is not known to keep rows apart"), thing)
+        if kind == "project" and not all(map(_is_column, step.project.expressions)):
+            refuse("a computed column", thing)
+        if kind == "drop" and not all(map(_is_column, step.drop.columns)):
+            refuse("a computed column", thing)
+        if kind == "read" and (step.read.is_streaming or not _declares_types(step.read)):
+            refuse(_SCAN_OF_TEXT, thing)
+        if kind == "read" and step.read.HasField("data_source") and _infers_partitions(frame):
+            refuse(_SCAN_OF_PARTITIONS, thing)
+
+
+def _infers_partitions(frame: Any) -> bool:
+    """Return True if the names of folders give a DataFrame of Spark Connect columns without declared types."""
+    files = frame.inputFiles() if frame.sparkSession.conf.get(_INFERRED_PARTITIONS) == "true" else []
+    return any("=" in folder for file in files for folder in file.split("/")[:-1])
+
+
+def _is_column(expression: Any) -> bool:
+    """Return True if an expression of Spark Connect is one column, or all, perhaps with another name."""
+    kind = expression.WhichOneof("expr_type")
+    if kind == "alias":
+        return _is_column(expression.alias.expr)
+    return kind in ("unresolved_attribute", "unresolved_star")
+
+
+def _declares_types(read: Any) -> bool:
+    """Return True if Spark Connect reads a table, or files in a format that declares the types of their columns."""
+    return bool(read.HasField("named_table") or read.data_source.format.lower() in _CONNECT_FORMATS)
 
 
 def _check_spark(plan: Any) -> None:
@@ -319,17 +377,10 @@ def _check_spark(plan: Any) -> None:
         is_files = relation is not None and _class_of(relation) == "HadoopFsRelation"
         is_text = kind == "DataSourceV2Relation" and _class_of(node.table()) in ("CSVTable", "JsonTable", "TextTable")
         if is_text or (is_files and _class_of(relation.fileFormat()) not in _SPARK_FORMATS):
-            refuse(
-                "a scan of text, whose types and errors follow from rows (pass the path of the file as table instead)",
-                thing,
-            )
+            refuse(_SCAN_OF_TEXT, thing)
         is_partitioned = is_files and not node.catalogTable().isDefined() and not relation.partitionSchema().isEmpty()
         if is_partitioned and relation.sparkSession().sessionState().conf().partitionColumnTypeInferenceEnabled():
-            refuse(
-                "a scan of partitions, whose types follow from rows (set "
-                "spark.sql.sources.partitionColumnTypeInference.enabled to false)",
-                thing,
-            )
+            refuse(_SCAN_OF_PARTITIONS, thing)
         for value in scala_members(node.expressions()):
             _check_spark_value(value, thing)
 
