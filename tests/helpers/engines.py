@@ -280,12 +280,12 @@ def _spark_frame(session, events, collation):
 
 
 def as_table(frame):
-    """A Spark DataFrame, by Spark Connect as a view: what that does is not seen, and a computed column is refused."""
+    """A Spark DataFrame, by Spark Connect as a table of the catalog: there a computed column is refused."""
     if not CONNECT:
         return frame
-    view = f"events_{uuid.uuid4().hex}"
-    frame.createOrReplaceTempView(view)
-    return frame.sparkSession.table(view)
+    name = f"events_{uuid.uuid4().hex}"
+    frame.write.saveAsTable(name)
+    return frame.sparkSession.table(name)
 
 
 @pytest.fixture(scope="session")

@@ -232,7 +232,8 @@ class AdaptiveDiscovery(WeightedDiscovery):
 
     def _describe_alternative(self, name: str, language: Language) -> str:
         few, many = (self.alternative.people_needed(each) for each in (HARDLY, 1 - HARDLY))
-        return language.text(name, threshold=self.alternative.threshold, few=about(few), many=about(many))
+        threshold = language.number(f"{float(self._vote_threshold):.4g}")
+        return language.text(name, threshold=threshold, few=about(few), many=about(many))
 
     def describe_people(self) -> str:
         few, half, many = (f"{people:,}" for people in self.alternative.list_people())

@@ -177,8 +177,9 @@ def test_the_tables_of_servers_are_recognised(engine, tmp_path, request):
         refused(frame.select("who", "what"), frame.filter("n > 7").select("what"))
         if not CONNECT:
             refused(frame.filter("n > 7"), frame.select("what"))
-        frame.createOrReplaceTempView("origins")
-        refused(frame.sparkSession.table("origins"), frame.sparkSession.table("origins").select("what"))
+        frame.write.saveAsTable("origins")
+        refused(frame.sparkSession.table("origins"), frame.sparkSession.table("default.origins").select("what"))
+        frame.sparkSession.sql("DROP TABLE origins")
         pa.parquet.write_table(EVENTS, path)
         refused(frame.sparkSession.read.parquet(path), frame.sparkSession.read.parquet(path).select("what"))
         refused(frame.sparkSession.read.parquet(path), f"{path}:what")

@@ -386,6 +386,7 @@ def test_a_frame_of_spark_connect_is_a_table_or_files_with_some_of_their_columns
     parts = spark.read.parquet(f"{tmp_path}/parts")
     pl.DataFrame(ROWS).write_csv(tmp_path / "e.csv")
     frame.createOrReplaceTempView("everything")
+    frame.write.saveAsTable("kept")
     numbered = f.row_number().over(Window.orderBy("amount"))
     for word, made in [
         ("a limit", frame.limit(2)),
@@ -404,17 +405,29 @@ def test_a_frame_of_spark_connect_is_a_table_or_files_with_some_of_their_columns
         ("the step set_op, which is not known", frame.union(frame)),
         ("a scan of text", spark.read.csv(str(tmp_path / "e.csv"), header=True, inferSchema=True)),
         ("a scan of partitions", parts),
+        ("a name that is no table of the catalog", spark.table(f"json.`{tmp_path}/e.json`")),
+        ("a name that is no table of the catalog", spark.table(f"parquet.`{tmp_path}/parts`")),
+        ("a temporary view", spark.table("everything")),
+        ("a read with settings of its own", spark.read.option("mode", "FAILFAST").table("kept")),
+        ("a read with settings of its own", spark.read.schema("who INT, what INT").orc(str(tmp_path / "e.parquet"))),
+        ("a hidden column", stored.select("who", f.col("_metadata.row_index").alias("what"))),
+        ("a hidden column", stored.select("who", stored.metadataColumn("_metadata").alias("what"))),
+        ("a hidden column", stored.alias("z").select("who", f.col("z.`_metadata`.file_size").alias("what"))),
     ]:
         refused(made, "this DataFrame of Spark Connect", word)
     for made in [
         frame,
         stored,
-        spark.table("everything"),
+        spark.table("kept"),
+        spark.read.option("mergeSchema", True).parquet(str(tmp_path / "e.parquet")),
         stored.select("who", f.col("what").alias("item")).withColumnRenamed("who", "user").drop("on").alias("events"),
     ]:
         check_plan(made)
+    spark.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "TRUE")
+    refused(parts, "this DataFrame of Spark Connect", "a scan of partitions")
     spark.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
     check_plan(parts)
+    spark.sql("DROP TABLE kept")
     spark.conf.unset("spark.sql.sources.partitionColumnTypeInference.enabled")
 
 
@@ -455,6 +468,8 @@ def test_a_spark_dataframe_that_looks_at_other_rows_is_refused(spark, tmp_path):
         ("ParseToDate, which is not known", frame.withColumn("n", f.to_date("what", "yyyy"))),
         ("LIKE with a backslash", frame.filter(f.col("what").like("a\\"))),
         ("what was made in ANSI mode", strict_cast),
+        ("a hidden column", stored.select("who", f.col("_metadata.row_index").alias("what"))),
+        ("a hidden column", stored.filter(f.col("_metadata.file_size") > 9)),
         (ITSELF, stored.join(spark.read.parquet(str(tmp_path / "e.parquet")).select("what"), "what")),
     ]:
         refused(made, "this Spark DataFrame", word)

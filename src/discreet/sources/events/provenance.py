@@ -122,13 +122,14 @@ def origin_of(given: Any, name: str | None = None) -> Origin:
         # Spark's columns have unique ids, which stand for tables here.
         origin = Origin()
         with suppress(Exception):
-            origin.files.update(each.removeprefix("file:").replace("///", "/", 1) for each in given.inputFiles())
             if is_connect(given):
                 # A plan of Spark Connect has unique ids for its steps, also for those that it shares with another plan.
                 for step in plan_of_connect(given):
-                    table = step.read.named_table.unparsed_identifier
-                    name = parse_table_name(table).table if table else str(step.common.plan_id)
-                    origin.tables.add(_address("spark table" if table else "spark step", name))
+                    origin.tables.add(_address("spark step", str(step.common.plan_id)))
+                    if name := step.read.named_table.unparsed_identifier:
+                        origin.tables.add(_address("spark table", name.split(".")[-1].strip("`")))
+            origin.files.update(each.removeprefix("file:").replace("///", "/", 1) for each in given.inputFiles())
+            if is_connect(given):
                 return origin
             for leaf in scala_members(given._jdf.queryExecution().analyzed().collectLeaves()):
                 ids = [str(each.exprId().id()) for each in scala_members(leaf.output())]

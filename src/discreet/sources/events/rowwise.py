@@ -95,6 +95,11 @@ _CONNECT_STEPS = {
 }  # fmt: skip
 """The accepted steps of a plan of Spark Connect."""
 _CONNECT_FORMATS = {"parquet", "orc", "delta"}
+_CONNECT_OPTIONS = {"basepath", "mergeschema", "pathglobfilter", "recursivefilelookup", "timestampasof", "versionasof"}
+"""The accepted settings of a read."""
+_HIDDEN = re.compile(r"(?i)(^|[.`])_(metadata|file|pos|partition|spec_id|deleted|change_type|commit_\w+)\b")
+"""The columns of files and tables that `*` does not show, and whose values may depend on all rows."""
+_HIDDEN_COLUMN = "a hidden column, such as the number of a row in its file"
 _CONNECT_WORDS = {
     "limit": "a limit", "offset": "a limit", "tail": "a limit", "sample": "a sample", "aggregate": "an aggregate",
     "deduplicate": "one row of several that are not equal", "join": "a join", "filter": "a filter",
@@ -311,38 +316,48 @@ def _check_connect(frame: Any) -> None:
 
     Its steps are those of a caller, whose types and modes only the server knows: it may fail on a row in most of them.
     """
-    thing = "this DataFrame of Spark Connect"
-    for step in plan_of_connect(frame):
+    thing, session = "this DataFrame of Spark Connect", frame.sparkSession
+    steps = list(plan_of_connect(frame))
+    for step in steps:
         kind = step.WhichOneof("rel_type")
         if kind not in _CONNECT_STEPS:
             refuse(_CONNECT_WORDS.get(kind, f"the step {kind}, which is not known to keep rows apart"), thing)
-        if kind == "project" and not all(map(_is_column, step.project.expressions)):
-            refuse("a computed column", thing)
-        if kind == "drop" and not all(map(_is_column, step.drop.columns)):
-            refuse("a computed column", thing)
-        if kind == "read" and (step.read.is_streaming or not _declares_types(step.read)):
+        if kind in ("project", "drop"):
+            for each in step.project.expressions if kind == "project" else step.drop.columns:
+                _check_connect_column(each, thing)
+        if kind != "read":
+            continue
+        table, files = step.read.named_table, step.read.data_source
+        is_files = step.read.HasField("data_source")
+        if is_files and files.format.lower() not in _CONNECT_FORMATS:
             refuse(_SCAN_OF_TEXT, thing)
-        if kind == "read" and step.read.HasField("data_source") and _infers_partitions(frame):
-            refuse(_SCAN_OF_PARTITIONS, thing)
+        options = {name.lower() for name in (*table.options, *files.options)} - _CONNECT_OPTIONS
+        if options or files.schema or files.predicates or step.read.is_streaming:
+            refuse("a read with settings of its own, by which it can fail on a row", thing)
+        if is_files:
+            # Spark reads the setting without regard to case.
+            if session.conf.get(_INFERRED_PARTITIONS).strip().lower() != "false" and any(
+                "=" in folder for file in frame.inputFiles() for folder in file.split("/")[:-1]
+            ):
+                refuse(_SCAN_OF_PARTITIONS, thing)
+        elif not session.catalog.tableExists(table.unparsed_identifier):
+            # A name such as json.`path` stands for files, whose types follow from rows.
+            refuse("a name that is no table of the catalog (pass the path of files as table instead)", thing)
+        elif session.catalog.getTable(table.unparsed_identifier).isTemporary:
+            refuse("a temporary view, whose steps are not seen", thing)
 
 
-def _infers_partitions(frame: Any) -> bool:
-    """Return True if the names of folders give a DataFrame of Spark Connect columns without declared types."""
-    files = frame.inputFiles() if frame.sparkSession.conf.get(_INFERRED_PARTITIONS) == "true" else []
-    return any("=" in folder for file in files for folder in file.split("/")[:-1])
-
-
-def _is_column(expression: Any) -> bool:
-    """Return True if an expression of Spark Connect is one column, or all, perhaps with another name."""
+def _check_connect_column(expression: Any, thing: str) -> None:
+    """Raise unless an expression of Spark Connect is one column, or all, perhaps with another name."""
     kind = expression.WhichOneof("expr_type")
     if kind == "alias":
-        return _is_column(expression.alias.expr)
-    return kind in ("unresolved_attribute", "unresolved_star")
-
-
-def _declares_types(read: Any) -> bool:
-    """Return True if Spark Connect reads a table, or files in a format that declares the types of their columns."""
-    return bool(read.HasField("named_table") or read.data_source.format.lower() in _CONNECT_FORMATS)
+        _check_connect_column(expression.alias.expr, thing)
+    elif kind not in ("unresolved_attribute", "unresolved_star"):
+        refuse("a computed column", thing)
+    elif expression.unresolved_attribute.is_metadata_column or _HIDDEN.search(
+        expression.unresolved_attribute.unparsed_identifier
+    ):
+        refuse(_HIDDEN_COLUMN, thing)
 
 
 def _check_spark(plan: Any) -> None:
@@ -390,6 +405,8 @@ def _check_spark_value(value: Any, thing: str) -> None:
     kind = _class_of(value)
     if kind in ("Cast", "Add", "Subtract", "Multiply", "Divide") and value.evalMode().toString() == "ANSI":
         refuse("what was made in ANSI mode, which can fail on a row (set spark.sql.ansi.enabled to false)", thing)
+    if kind == "AttributeReference" and value.metadata().contains("__metadata_col"):
+        refuse(_HIDDEN_COLUMN, thing)
     if kind == "Like" and (_class_of(value.right()) != "Literal" or "\\" in str(value.right().toString())):
         refuse("LIKE with a backslash or a pattern from a column, which can fail on a row", thing)
     for each in scala_members(value.children()):
