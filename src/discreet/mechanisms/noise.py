@@ -1,4 +1,4 @@
-"""The noise distributions, each a value that holds all that is known of it. A new noise is added here.
+"""The noise distributions, each a value that holds all that is known of it. CONTRIBUTING.md tells how to add one.
 
 A noise is given by G(E) = F^-1(exp(-E)), its inverse distribution function in the race time E = -log U of an element;
 the formula is written once and evaluated on floats, which propose, and on balls, which decide. The slope of the log
