@@ -21,7 +21,7 @@ from discreet.sources.discovered import Discovered
 from discreet.sources.events.engine import ask
 from discreet.sources.events.unlisted import UnlistedScoring, weigh_on_engine
 from effort import examples
-from engines import ENGINES, LONG_ON_SERVERS, on
+from engines import ENGINES, LONG_ON_SERVERS, as_table, on
 from snapshots import find_items
 
 KEY = "00c0ffee00c0ffee"
@@ -301,7 +301,8 @@ def open_far_dates(engine, request):
     if engine == "spark":
         far = "(3, make_date(10000, 1, 1)), (4, make_date(-44, 3, 15))"
         rows = f"VALUES (1, DATE '2020-01-01'), (2, DATE '2020-01-01'), {far} AS t(who, what)"
-        return {"table": request.getfixturevalue("spark").sql(f"SELECT * FROM {rows}")}  # noqa: S608
+        frame = request.getfixturevalue("spark").sql(f"SELECT * FROM {rows}")  # noqa: S608
+        return {"table": as_table(frame)}
     psycopg, url = pytest.importorskip("psycopg"), request.getfixturevalue("postgres")
     with psycopg.connect(url.replace("postgres://", "postgresql://", 1), autocommit=True) as connection:
         connection.execute("DROP TABLE IF EXISTS far")
