@@ -410,9 +410,9 @@ def test_a_frame_of_spark_connect_is_a_table_or_files_with_some_of_their_columns
         ("a temporary view", spark.table("everything")),
         ("a read with settings of its own", spark.read.option("mode", "FAILFAST").table("kept")),
         ("a read with settings of its own", spark.read.schema("who INT, what INT").orc(str(tmp_path / "e.parquet"))),
-        ("a hidden column", stored.select("who", f.col("_metadata.row_index").alias("what"))),
-        ("a hidden column", stored.select("who", stored.metadataColumn("_metadata").alias("what"))),
-        ("a hidden column", stored.alias("z").select("who", f.col("z.`_metadata`.file_size").alias("what"))),
+        ("a column that is hidden", stored.select("who", f.col("_metadata.row_index").alias("what"))),
+        ("a column that is hidden", stored.select("who", stored.metadataColumn("_metadata").alias("what"))),
+        ("a column that is hidden", stored.alias("z").select("who", f.col("z.`_metadata`.file_size").alias("what"))),
     ]:
         refused(made, "this DataFrame of Spark Connect", word)
     for made in [
@@ -468,8 +468,8 @@ def test_a_spark_dataframe_that_looks_at_other_rows_is_refused(spark, tmp_path):
         ("ParseToDate, which is not known", frame.withColumn("n", f.to_date("what", "yyyy"))),
         ("LIKE with a backslash", frame.filter(f.col("what").like("a\\"))),
         ("what was made in ANSI mode", strict_cast),
-        ("a hidden column", stored.select("who", f.col("_metadata.row_index").alias("what"))),
-        ("a hidden column", stored.filter(f.col("_metadata.file_size") > 9)),
+        ("a column that is hidden", stored.select("who", f.col("_metadata.row_index").alias("what"))),
+        ("a column that is hidden", stored.filter(f.col("_metadata.file_size") > 9)),
         (ITSELF, stored.join(spark.read.parquet(str(tmp_path / "e.parquet")).select("what"), "what")),
     ]:
         refused(made, "this Spark DataFrame", word)

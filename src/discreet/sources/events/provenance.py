@@ -119,21 +119,11 @@ def origin_of(given: Any, name: str | None = None) -> Origin:
     if package in ("duckdb", "_duckdb") and hasattr(given, "sql_query"):
         return _origin_of_sql(given.sql_query())
     if package == "pyspark" and hasattr(given, "inputFiles"):
-        # Spark's columns have unique ids, which stand for tables here.
         origin = Origin()
         with suppress(Exception):
-            if is_connect(given):
-                # A plan of Spark Connect has unique ids for its steps, also for those that it shares with another plan.
-                for step in plan_of_connect(given):
-                    origin.tables.add(_address("spark step", str(step.common.plan_id)))
-                    if name := step.read.named_table.unparsed_identifier:
-                        origin.tables.add(_address("spark table", name.split(".")[-1].strip("`")))
+            origin.tables.update(_list_connect_steps(given) if is_connect(given) else _list_spark_columns(given))
+        with suppress(Exception):
             origin.files.update(each.removeprefix("file:").replace("///", "/", 1) for each in given.inputFiles())
-            if is_connect(given):
-                return origin
-            for leaf in scala_members(given._jdf.queryExecution().analyzed().collectLeaves()):
-                ids = [str(each.exprId().id()) for each in scala_members(leaf.output())]
-                origin.tables.update(_address("spark column", each) for each in ids)
         return origin
     if (package, kind) == ("polars", "LazyFrame"):
         # polars does not show every query.
@@ -191,8 +181,26 @@ def _origin_of_sql(query: str) -> Origin:
     return origin
 
 
+def _list_spark_columns(frame: Any) -> Iterator[TableAddress]:
+    """Yield the unique ids of the columns that a Spark DataFrame reads, which stand for tables."""
+    for leaf in scala_members(frame._jdf.queryExecution().analyzed().collectLeaves()):
+        for each in scala_members(leaf.output()):
+            yield _address("spark column", str(each.exprId().id()))
+
+
+def _list_connect_steps(frame: Any) -> Iterator[TableAddress]:
+    """Yield the tables that a DataFrame of Spark Connect names, and the unique ids of its steps.
+
+    Two frames share a step if one is made from the other.
+    """
+    for step in plan_of_connect(frame):
+        yield _address("spark step", str(step.common.plan_id))
+        if name := step.read.named_table.unparsed_identifier:
+            yield _address("spark table", name.split(".")[-1].strip("`"))
+
+
 def is_connect(frame: Any) -> bool:
-    """Return True if a Spark DataFrame is one of Spark Connect, which has no plan in this process but its own steps."""
+    """Return True if a Spark DataFrame is one of Spark Connect, whose plan is made on a server."""
     return type(frame).__module__.startswith("pyspark.sql.connect")
 
 

@@ -89,6 +89,7 @@ _INFERRED_PARTITIONS = "spark.sql.sources.partitionColumnTypeInference.enabled"
 _SCAN_OF_TEXT = "a scan of text, whose types and errors follow from rows (pass the path of the file as table instead)"
 _SCAN_OF_PARTITIONS = f"a scan of partitions, whose types follow from rows (set {_INFERRED_PARTITIONS} to false)"
 
+_CONNECT = "this DataFrame of Spark Connect"
 _CONNECT_STEPS = {
     "cached_local_relation", "chunked_cached_local_relation", "drop", "local_relation", "project", "range", "read",
     "subquery_alias", "to_df", "with_columns_renamed",
@@ -97,9 +98,7 @@ _CONNECT_STEPS = {
 _CONNECT_FORMATS = {"parquet", "orc", "delta"}
 _CONNECT_OPTIONS = {"basepath", "mergeschema", "pathglobfilter", "recursivefilelookup", "timestampasof", "versionasof"}
 """The accepted settings of a read."""
-_HIDDEN = re.compile(r"(?i)(^|[.`])_(metadata|file|pos|partition|spec_id|deleted|change_type|commit_\w+)\b")
-"""The columns of files and tables that `*` does not show, and whose values may depend on all rows."""
-_HIDDEN_COLUMN = "a hidden column, such as the number of a row in its file"
+_HIDDEN_COLUMN = "a column that is hidden, such as the number of a row in its file, or not spelled as the table has it"
 _CONNECT_WORDS = {
     "limit": "a limit", "offset": "a limit", "tail": "a limit", "sample": "a sample", "aggregate": "an aggregate",
     "deduplicate": "one row of several that are not equal", "join": "a join", "filter": "a filter",
@@ -314,50 +313,65 @@ def check_plan(given: Any) -> None:
 def _check_connect(frame: Any) -> None:
     """Raise unless a DataFrame of Spark Connect is a table, files or given rows, with some of their columns.
 
-    Its steps are those of a caller, whose types and modes only the server knows: it may fail on a row in most of them.
+    Only the server knows the types and modes of other steps, and they may fail on a row.
     """
-    thing, session = "this DataFrame of Spark Connect", frame.sparkSession
-    steps = list(plan_of_connect(frame))
-    for step in steps:
+    for step in plan_of_connect(frame):
         kind = step.WhichOneof("rel_type")
         if kind not in _CONNECT_STEPS:
-            refuse(_CONNECT_WORDS.get(kind, f"the step {kind}, which is not known to keep rows apart"), thing)
-        if kind in ("project", "drop"):
-            for each in step.project.expressions if kind == "project" else step.drop.columns:
-                _check_connect_column(each, thing)
-        if kind != "read":
-            continue
-        table, files = step.read.named_table, step.read.data_source
-        is_files = step.read.HasField("data_source")
-        if is_files and files.format.lower() not in _CONNECT_FORMATS:
-            refuse(_SCAN_OF_TEXT, thing)
-        options = {name.lower() for name in (*table.options, *files.options)} - _CONNECT_OPTIONS
-        if options or files.schema or files.predicates or step.read.is_streaming:
-            refuse("a read with settings of its own, by which it can fail on a row", thing)
-        if is_files:
-            # Spark reads the setting without regard to case.
-            if session.conf.get(_INFERRED_PARTITIONS).strip().lower() != "false" and any(
-                "=" in folder for file in frame.inputFiles() for folder in file.split("/")[:-1]
-            ):
-                refuse(_SCAN_OF_PARTITIONS, thing)
-        elif not session.catalog.tableExists(table.unparsed_identifier):
-            # A name such as json.`path` stands for files, whose types follow from rows.
-            refuse("a name that is no table of the catalog (pass the path of files as table instead)", thing)
-        elif session.catalog.getTable(table.unparsed_identifier).isTemporary:
-            refuse("a temporary view, whose steps are not seen", thing)
+            refuse(_CONNECT_WORDS.get(kind, f"the step {kind}, which is not known to keep rows apart"), _CONNECT)
+        if kind == "read":
+            _check_connect_read(step.read, frame)
+    # The first step alone has hidden columns, and its plan is the innermost.
+    first, names, aliases = frame._plan, set[str](), set[str]()
+    while first._child is not None:
+        first = first._child
+    names.update(type(frame)(first, frame.sparkSession).columns)
+    for step in reversed(list(plan_of_connect(frame))):
+        kind = step.WhichOneof("rel_type")
+        columns = step.project.expressions if kind == "project" else step.drop.columns
+        for each in columns:
+            _check_connect_column(each, names, aliases)
+        names.update(name for each in columns for name in each.alias.name)
+        names.update(each.new_col_name for each in step.with_columns_renamed.renames)
+        names.update(step.to_df.column_names)
+        aliases.add(step.subquery_alias.alias)
 
 
-def _check_connect_column(expression: Any, thing: str) -> None:
-    """Raise unless an expression of Spark Connect is one column, or all, perhaps with another name."""
+def _check_connect_read(read: Any, frame: Any) -> None:
+    """Raise unless Spark Connect reads a table of the catalog, or files that declare the types of their columns."""
+    table, files, session = read.named_table, read.data_source, frame.sparkSession
+    is_files = read.HasField("data_source")
+    if is_files and files.format.lower() not in _CONNECT_FORMATS:
+        refuse(_SCAN_OF_TEXT, _CONNECT)
+    options = {name.lower() for name in (*table.options, *files.options)} - _CONNECT_OPTIONS
+    if options or files.schema or files.predicates or read.is_streaming:
+        refuse("a read with settings of its own, by which it can fail on a row", _CONNECT)
+    if is_files:
+        # Spark reads the setting without regard to case.
+        infers = session.conf.get(_INFERRED_PARTITIONS).strip().lower() != "false"
+        if infers and any("=" in folder for file in frame.inputFiles() for folder in file.split("/")[:-1]):
+            refuse(_SCAN_OF_PARTITIONS, _CONNECT)
+    elif not session.catalog.tableExists(table.unparsed_identifier):
+        # A name such as json.`path` stands for files, whose types follow from rows.
+        refuse("a name that is no table of the catalog (pass the path of files as table instead)", _CONNECT)
+    elif session.catalog.getTable(table.unparsed_identifier).isTemporary:
+        refuse("a temporary view, whose steps are not seen", _CONNECT)
+
+
+def _check_connect_column(expression: Any, names: set[str], aliases: set[str]) -> None:
+    """Raise unless an expression of Spark Connect is one of the named columns, or all, perhaps with another name."""
     kind = expression.WhichOneof("expr_type")
     if kind == "alias":
-        _check_connect_column(expression.alias.expr, thing)
-    elif kind not in ("unresolved_attribute", "unresolved_star"):
-        refuse("a computed column", thing)
-    elif expression.unresolved_attribute.is_metadata_column or _HIDDEN.search(
-        expression.unresolved_attribute.unparsed_identifier
-    ):
-        refuse(_HIDDEN_COLUMN, thing)
+        _check_connect_column(expression.alias.expr, names, aliases)
+    elif kind == "unresolved_attribute":
+        found = expression.unresolved_attribute
+        # Parts are divided by dots outside of backquotes; a frame with a name may come first.
+        parts = [part.strip("`") for part in re.findall(r"`[^`]*`|[^.`]+", found.unparsed_identifier)]
+        column = parts[1] if len(parts) > 1 and parts[0] in aliases else parts[0]
+        if found.is_metadata_column or column not in names:
+            refuse(_HIDDEN_COLUMN, _CONNECT)
+    elif kind != "unresolved_star":
+        refuse("a computed column", _CONNECT)
 
 
 def _check_spark(plan: Any) -> None:
